@@ -28,7 +28,11 @@ static inline void mem_freep(void *p) { void **pp = p; mem_free(*pp); *pp = NULL
 #define TAKE_PTR(p) ({ __typeof__(p) *_pp = &(p); __typeof__(p) _v = *_pp; *_pp = NULL; _v; })
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b) ({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); _a < _b ? _a : _b; })
-#define MAX(a, b) ({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); _a > _b ? _a : _b; })
+/* Evaluate each side once; the counter makes names of their own, so that calls nest. */
+#define MIN(a, b) LT_PICK(a, <, b, __COUNTER__)
+#define MAX(a, b) LT_PICK(a, >, b, __COUNTER__)
+#define LT_PICK(a, op, b, n) LT_PICK_NAMED(a, op, b, n)
+#define LT_PICK_NAMED(a, op, b, n) \
+    ({ __typeof__(a) _a##n = (a); __typeof__(b) _b##n = (b); _a##n op _b##n ? _a##n : _b##n; })
 
 #endif
