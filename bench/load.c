@@ -1,0 +1,150 @@
+/* Something to watch: one parent and N children that hold descriptors and wait.
+ *
+ *     bench-load PROCESSES FDS            "ready PID" when all stand; then commands on stdin, one a line:
+ *         storm N     fork N children that exit at once, and reap them        -> "storm N"
+ *         exec N      the same, each running /bin/true                        -> "exec N"
+ *     end of stdin: all children are killed and reaped.
+ *
+ * A child's descriptors: its three standard ones, then sockets, pipes, eventfds and files in turn up to FDS.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHILDREN_MAX 20000
+
+static pid_t children[CHILDREN_MAX];
+
+static void die(const char *what)
+{
+    fprintf(stderr, "bench-load: %s: %s\n", what, strerror(errno));
+    _exit(1);
+}
+
+static void raise_fd_limit(int fds)
+{
+    struct rlimit r = { (rlim_t)fds + 64, (rlim_t)fds + 64 };
+    if (setrlimit(RLIMIT_NOFILE, &r) < 0)
+        die("setrlimit(RLIMIT_NOFILE)");
+}
+
+/* Opens one or two descriptors of the given kind, returns how many. */
+static int open_kind(int kind)
+{
+    int pair[2];
+
+    switch (kind % 4) {
+    case 0:
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+            die("socketpair");
+        return 2;
+    case 1:
+        if (pipe2(pair, O_CLOEXEC) < 0)
+            die("pipe2");
+        return 2;
+    case 2:
+        if (eventfd(0, EFD_CLOEXEC) < 0)
+            die("eventfd");
+        return 1;
+    default:
+        if (open("/etc/passwd", O_RDONLY | O_CLOEXEC) < 0)
+            die("/etc/passwd");
+        return 1;
+    }
+}
+
+static void hold_fds(int fds)
+{
+    int have = 3;
+
+    for (int kind = 0; have + 2 <= fds; kind++)
+        have += open_kind(kind);
+    if (have < fds)
+        open_kind(3);
+}
+
+static pid_t start_child(int fds, int ready_fd)
+{
+    pid_t pid = fork();
+
+    if (pid < 0)
+        die("fork");
+    if (pid)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    hold_fds(fds);
+    if (write(ready_fd, "r", 1) != 1)
+        _exit(1);
+    close(ready_fd);
+    for (;;)
+        pause();
+}
+
+static void start_children(int n, int fds)
+{
+    int ready[2];
+    char c;
+
+    if (pipe2(ready, O_CLOEXEC) < 0)
+        die("pipe2");
+    for (int i = 0; i < n; i++) {
+        children[i] = start_child(fds - 1, ready[1]); /* the read end of `ready` stays: one of its descriptors */
+        if (read(ready[0], &c, 1) != 1)
+            die("a child did not come up");
+    }
+    close(ready[0]);
+    close(ready[1]);
+}
+
+static void storm(int n, int run)
+{
+    for (int i = 0; i < n; i++) {
+        pid_t pid = fork();
+        if (pid < 0)
+            die("fork");
+        if (!pid) {
+            if (run)
+                execl("/bin/true", "true", (char *)NULL);
+            _exit(run);
+        }
+        if (waitpid(pid, NULL, 0) != pid)
+            die("waitpid");
+    }
+    printf("%s %d\n", run ? "exec" : "storm", n);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    char line[64];
+    int n, fds, count;
+
+    if (argc != 3 || (n = atoi(argv[1])) < 0 || n > CHILDREN_MAX || (fds = atoi(argv[2])) < 4) {
+        fprintf(stderr, "usage: bench-load PROCESSES FDS\n");
+        return 2;
+    }
+    raise_fd_limit(fds);
+    start_children(n, fds);
+    printf("ready %d\n", (int)getpid());
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        if (sscanf(line, "storm %d", &count) == 1)
+            storm(count, 0);
+        else if (sscanf(line, "exec %d", &count) == 1)
+            storm(count, 1);
+    }
+    for (int i = 0; i < n; i++)
+        kill(children[i], SIGKILL);
+    while (wait(NULL) > 0)
+        ;
+    return 0;
+}
