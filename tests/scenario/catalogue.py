@@ -1,0 +1,133 @@
+"""Every scenario: what is planted, under which traffic, what must be found and what must not. One table.
+
+`python -m scenario.catalogue` prints it as JSON. A scenario's clean twin is the same traffic on the service without the
+fault: nothing at all may be found there.
+"""
+import json
+from dataclasses import asdict, dataclass
+
+from scenario.load.generator import Call
+
+# What every scenario sends besides its own endpoint, so that no service is idle outside the fault.
+BACKGROUND = {
+    "POST /v1/chat": Call("POST /v1/chat", 1.5, text_bytes=2000),
+    "POST /v1/stream": Call("POST /v1/stream", 0.8, stream=True, cancel=0.2),
+    "POST /v1/embed": Call("POST /v1/embed", 1.0),
+    "POST /v1/attach": Call("POST /v1/attach", 0.6, fail=0.2),
+    "POST /v1/speak": Call("POST /v1/speak", 0.8),
+    "POST /v1/index": Call("POST /v1/index", 0.8),
+    "POST /v1/share": Call("POST /v1/share", 0.5),
+    "POST /v1/render": Call("POST /v1/render", 0.2),
+    "POST /v1/transcode": Call("POST /v1/transcode", 0.2),
+    "GET /healthz": Call("GET /healthz", 0.6),
+}
+
+# Series a verdict can be about (contract: series[].name) that this service moves.
+SERIES = ("rss_anon", "fds", "sockets", "pipes", "files", "connections", "threads", "children", "zombies", "tmpfiles",
+          "tmp_bytes", "shm_bytes")
+
+
+@dataclass
+class Plant:
+    """What the fault must be seen to do by a plain count in /proc, before any verdict is believed.
+
+    `series` grows by `amount` for each request to `endpoint` with an outcome in `outcomes`, every `every`-th time. Counts
+    must match to within `slack` things; memory (in bytes) must be at least that much.
+    """
+    series: str
+    amount: float
+    endpoint: str
+    outcomes: tuple = ("ok",)
+    every: int = 1
+    slack: int = 3
+
+
+@dataclass
+class Scenario:
+    name: str
+    fault: str                     # what --fault is given
+    calls: list                    # the fault's own traffic; BACKGROUND is added for the other endpoints
+    plants: list
+    expect: dict                   # series -> verdicts that are right
+    free: tuple = ()               # series that may be found growing: true side effects of the fault
+    rate: float = 80.0
+    seconds: float = 30.0
+    idle: float = 3.0
+    lives: int = 1                 # over 1: the service is killed with SIGKILL and started again in between
+    workers: int = 0               # over 0: gunicorn master with so many workers
+    max_requests: int = 0          # gunicorn recycles a worker after so many
+    verdict: str = "leak"          # of the target as a whole
+    notes: str = ""
+
+    def silent(self):
+        """Series in which a finding would be wrong."""
+        return tuple(s for s in SERIES if s not in self.expect and s not in self.free)
+
+    def mix(self):
+        own = {c.endpoint: c for c in self.calls}
+        return list({**BACKGROUND, **own}.values())
+
+
+LEAK = ("leak",)
+
+SCENARIOS = [
+    Scenario(
+        "client-per-request", "client-per-request:every=4", [Call("POST /v1/chat", 8, text_bytes=400)],
+        [Plant("sockets", 1, "POST /v1/chat", every=4), Plant("rss_anon", 20_000, "POST /v1/chat", every=4)],
+        {"fds": LEAK, "sockets": LEAK, "connections": LEAK, "rss_anon": LEAK}),
+    Scenario(
+        "unbounded-cache", "unbounded-cache", [Call("POST /v1/embed", 8)],
+        [Plant("rss_anon", 5_000, "POST /v1/embed")], {"rss_anon": LEAK}),
+    Scenario(
+        "append-only-record", "append-only-record", [Call("POST /v1/chat", 8, text_bytes=8000)],
+        [Plant("rss_anon", 6_000, "POST /v1/chat")], {"rss_anon": LEAK}),
+    Scenario(
+        "dangling-task", "dangling-task", [Call("POST /v1/chat", 8, text_bytes=6000)],
+        [Plant("rss_anon", 6_000, "POST /v1/chat")], {"rss_anon": LEAK}),
+    Scenario(
+        "unclosed-generator", "unclosed-generator", [Call("POST /v1/stream", 6, stream=True, cancel=0.4)],
+        [Plant("sockets", 1, "POST /v1/stream", outcomes=("cancelled",))],
+        {"fds": LEAK, "sockets": LEAK, "connections": LEAK}, free=("rss_anon",)),
+    Scenario(
+        "zombie-child", "zombie-child:every=2", [Call("POST /v1/render", 4)],
+        [Plant("zombies", 1, "POST /v1/render", every=2)], {"zombies": LEAK}),
+    Scenario(
+        "undrained-child", "undrained-child:every=3", [Call("POST /v1/transcode", 3)],
+        [Plant("children", 1, "POST /v1/transcode", outcomes=("timeout",)),
+         Plant("pipes", 1, "POST /v1/transcode", outcomes=("timeout",))],
+        {"children": LEAK, "fds": LEAK, "pipes": LEAK}),
+    Scenario(
+        "temp-files", "temp-files", [Call("POST /v1/speak", 8)],
+        [Plant("tmpfiles", 1, "POST /v1/speak")], {"tmpfiles": LEAK, "tmp_bytes": LEAK}),
+    Scenario(
+        "threads", "threads:every=5", [Call("POST /v1/index", 8)],
+        [Plant("threads", 1, "POST /v1/index", every=5)], {"threads": LEAK}, free=("rss_anon",)),
+    Scenario(
+        "shared-memory", "shared-memory", [Call("POST /v1/share", 8)],
+        [], {"shm_bytes": ("external",)}, seconds=5.0, idle=0.5, lives=7, verdict="external",
+        notes="The start values of seven lives decide; within a life nothing grows."),
+    Scenario(
+        "health-check", "health-check", [Call("GET /healthz", 6)],
+        [Plant("files", 1, "GET /healthz")], {"fds": LEAK, "files": LEAK}, free=("rss_anon",)),
+    Scenario(
+        "error-path-fd", "error-path-fd", [Call("POST /v1/attach", 6, fail=0.25)],
+        [Plant("files", 1, "POST /v1/attach", outcomes=("upstream_error",))], {"fds": LEAK, "files": LEAK}),
+    Scenario(
+        "recycled-workers", "error-path-fd", [Call("POST /v1/attach", 6, fail=0.25)],
+        [], {"fds": LEAK}, free=("files",), seconds=40.0, workers=2, max_requests=500,
+        notes="gunicorn recycles each worker after 500 requests: the leak is a sawtooth over many lives, and still a leak."),
+]
+
+BY_NAME = {s.name: s for s in SCENARIOS}
+
+
+def as_json():
+    documents = []
+    for s in SCENARIOS:
+        documents.append({**asdict(s), "mix": [asdict(c) for c in s.mix()], "silent": s.silent(),
+                          "twin": {"fault": "none", "verdict": "ok", "silent": SERIES}})
+    return json.dumps(documents, indent=2)
+
+
+if __name__ == "__main__":
+    print(as_json())

@@ -1,0 +1,1 @@
+"""A local OpenAI-compatible server: what the scenario service calls. See server.py."""
