@@ -1,0 +1,250 @@
+"""The benchmarks themselves: each function measures one thing and returns rows (measure.row)."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import peers
+from measure import Child, Missing, Watch, add_ratios, cpu_seconds, missing, row, statm_rss_bytes
+
+MB = 1 << 20
+
+
+def json_of(argv, timeout=300):
+    """Runs a bench program that prints one JSON document."""
+    p = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=timeout)
+    if p.returncode:
+        raise Missing(f"{os.path.basename(str(argv[0]))}: status {p.returncode}: {p.stderr.strip()[:300]}")
+    return json.loads(p.stdout)
+
+
+# ---- sampling ----------------------------------------------------------------------------------------------------
+
+
+def watch_us(ctx, load, processes, sweeps):
+    """CPU of the whole of `lowtide watch` (reading, coding, writing) per process-sample, in spans of a few sweeps."""
+    span = 5
+    with Watch(ctx, {"load": f"pid:{load.pid}"}, "1s") as w:
+        time.sleep(4)
+        values = []
+        for _ in range(max(2, sweeps // span)):
+            w.alive()
+            begin = cpu_seconds(w.pid)
+            time.sleep(span)
+            values.append((cpu_seconds(w.pid) - begin) / (span * processes) * 1e6)
+        return values
+
+
+def sampling_at(ctx, processes):
+    with Child(ctx.program("load"), processes - 1, 20) as load:
+        pids = [load.pid, *load.children()]
+        sweep = json_of([ctx.program("sweep", "bench/sampling/bench-sweep"), "--json", f"pid:{load.pid}"])
+        ours = row(f"lowtide, sweep ({processes})", sweep["us_per_sample"], "us", 6 if processes == 1000 else None,
+                   note="full set: memory, swap, fds by kind, sockets by state, threads, children, orphans, shm, cgroup, CPU")
+        rows = [ours, row(f"lowtide watch, all of it ({processes})", watch_us(ctx, load, processes, 10), "us",
+                          note="reading, coding and writing to the store, at 1 s")]
+        for name, function, wanted, note in peers.PEERS:
+            try:
+                r = row(f"{name} ({processes})", function(pids, 3 if ctx.quick else 5), "us", note=note, peer=True)
+                wanted = {r["name"]: wanted} if processes == 1000 else None
+                rows += add_ratios([r], ours["median"], wanted)
+            except (Missing, OSError, subprocess.CalledProcessError) as why:
+                rows.append(missing(f"{name} ({processes})", why, peer=True))
+        return rows
+
+
+def sampling(ctx):
+    return sampling_at(ctx, 100) + sampling_at(ctx, 1000)
+
+
+# ---- watch at 1 s over 1,000 processes -----------------------------------------------------------------------------
+
+
+def watch(ctx):
+    seconds = 20 if ctx.quick else 60
+    with Child(ctx.program("load"), 999, 20) as load, Watch(ctx, {"load": f"pid:{load.pid}"}, "1s") as w:
+        time.sleep(15)
+        w.alive()
+        rss, begin_cpu, begin = [], cpu_seconds(w.pid), time.monotonic()
+        for _ in range(seconds):
+            time.sleep(1)
+            rss.append(statm_rss_bytes(w.pid))
+        w.alive()
+        share = (cpu_seconds(w.pid) - begin_cpu) / (time.monotonic() - begin) * 100
+        third = len(rss) // 3
+        growth = min(rss[-third:]) - min(rss[:third])
+    sweep_rows = [r for r in ctx.sampled if r["name"] == "lowtide, sweep (1000)"] if hasattr(ctx, "sampled") else []
+    reading = [row("CPU for reading", [v / 1e4 * 1000 / 100 for v in (r["min"], r["median"], r["max"])], "%", 1)
+               for r in sweep_rows]
+    return reading + [
+        row("CPU in all", [share], "%", 2, note=f"{seconds} s, 1,000 processes, 20 descriptors each"),
+        row("RSS", [b / MB for b in rss], "MB", 16),
+        row("RSS floor, last third minus first", [growth / 1024], "KB", 256),
+    ]
+
+
+# ---- descriptors ---------------------------------------------------------------------------------------------------
+
+
+def fds(ctx):
+    with Child(ctx.program("load"), 1, 20000) as load:
+        d = json_of([ctx.program("fds"), load.children()[0]])
+    return [
+        row("fd count, 20,000 fds", d["count_us"], "us", 2),
+        *add_ratios([row("  by reading the folder (others)", d["readdir_us"], "us", peer=True)], sorted(d["count_us"])[len(d["count_us"]) // 2]),
+        row("fd kinds, 20,000 fds", d["kinds_us"], "us", 2200, note=f"budget 2 ms; stated error (90 %) {d['kinds_err']} fds, "
+            f"largest real error {d['kinds_off']}"),
+        *add_ratios([row("  by reading every link", d["readlink_us"], "us", peer=True)], sorted(d["kinds_us"])[len(d["kinds_us"]) // 2]),
+    ]
+
+
+# ---- the target's mmap lock ----------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def smaps_reader(pid):
+    p = subprocess.Popen(["sh", "-c", f"while cat /proc/{pid}/smaps_rollup >/dev/null; do sleep 0.1; done"], stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        p.kill()
+        p.wait()
+
+
+FORBIDDEN = re.compile(r'"(?:[^"]*/)?(smaps|smaps_rollup|maps|numa_maps|pagemap|map_files|clear_refs)(?:/[^"]*)?"')
+
+
+def opened_forbidden(ctx, pid):
+    """Files under strace that would take the target's mmap lock; and how many opens were seen at all."""
+    if not shutil.which("strace"):
+        raise Missing("strace is not installed")
+    with Watch(ctx, {"t": f"pid:{pid}"}, "100ms", "--duration", "4s",
+               wrap=("strace", "-f", "-qq", "-e", "trace=open,openat,openat2,readlink,readlinkat")) as w:
+        w.process.wait()
+        w.log.seek(0)
+        calls = [line for line in w.log if re.search(r"\b(open|openat|openat2|readlink|readlinkat)\(", line)]
+    opened = [c for c in calls if f"/proc/{pid}" in c or '"stat' in c]
+    if not opened:
+        raise Missing("strace saw no read of the target: nothing is proved")
+    return [c for c in calls if FORBIDDEN.search(c) and "/proc/self" not in c], len(calls)
+
+
+def mmap_lock(ctx):
+    seconds, rounds = (2, 3) if ctx.quick else (4, 5)
+    phases = {
+        "idle": lambda pid: contextlib.nullcontext(),
+        "lowtide at 10 Hz": lambda pid: Watch(ctx, {"t": f"pid:{pid}"}, "100ms"),
+        "smaps_rollup reader at 10 Hz": smaps_reader,
+    }
+    p999 = {name: [] for name in phases}
+    with Child(ctx.program("latency"), 1024) as target:
+        for _ in range(rounds):
+            for name, around in phases.items():
+                with around(target.pid):
+                    time.sleep(0.5)
+                    p999[name].append(json.loads(target.ask(f"run {seconds}"))["p999_us"])
+        rows = [row("mmap+munmap p99.9, idle", p999.pop("idle"), "us", note="1 GB process, 4 KiB pages; rounds interleaved")]
+        for name, values in p999.items():
+            rows += add_ratios([row(f"mmap+munmap p99.9, {name}", values, "us", peer=True)], rows[0]["median"])
+        rows[1].update(target=rows[0]["median"] * 1.2, met=rows[1]["ratio"] <= 1.2)
+        try:
+            bad, seen = opened_forbidden(ctx, target.pid)
+            rows.append(row("opens of maps, smaps, pagemap", [len(bad)], "", 0, note=f"strace saw {seen} opens and readlinks"
+                            + (f"; first: {bad[0].strip()}" if bad else "")))
+        except Missing as why:
+            rows.append(missing("opens of maps, smaps, pagemap", why))
+        return rows
+
+
+# ---- forks, execs, exits -------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def memory_cgroup(limit_bytes):
+    """A cgroup (v1 or v2) with a memory limit, or None where none can be made."""
+    v1, v2 = "/sys/fs/cgroup/memory", "/sys/fs/cgroup"
+    base, knob = (v1, "memory.limit_in_bytes") if os.path.isdir(v1) else (v2, "memory.max")
+    path = os.path.join(base, f"lowtide-bench-{os.getpid()}")
+    try:
+        os.mkdir(path)
+        with open(os.path.join(path, knob), "w") as f:
+            f.write(str(limit_bytes))
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+        yield None
+        return
+    try:
+        yield path
+    finally:
+        for _ in range(50):
+            try:
+                os.rmdir(path)
+                break
+            except OSError:
+                time.sleep(0.1)
+
+
+def events(ctx):
+    with memory_cgroup(32 * MB) as cgroup:
+        d = json_of([ctx.program("events"), 2000, 20, *([cgroup] if cgroup else [])])
+    rows = []
+    for key, what in (("storm", "forks"), ("storm", "exits"), ("exec_storm", "execs"), ("exec_storm", "exits")):
+        seen = d[key][what]
+        rows.append(row(f"{what} seen of {d[key]['made']:,} ({key.replace('_', ' ')})", [seen], "", d[key]["made"], at_most=False,
+                        note=f"overflows reported: {d[key]['overflows']}" if d[key]["overflows"] else ""))
+    for key, what in (("exit", "exit status known after"), ("oom", "OOM kill known after")):
+        if key not in d:
+            rows.append(missing(what, "no memory cgroup can be made here (root is needed)"))
+        elif not d[key]["seen"]:
+            rows.append(missing(what, f"none of {d[key]['made']} was reported"))
+        else:
+            r = row(what, [d[key]["min_ms"], d[key]["p50_ms"], d[key]["max_ms"]], "ms", 100,
+                    note=f"{d[key]['seen']} of {d[key]['made']} reported, {d[key]['right']} with the right cause")
+            r["met"] = d[key]["max_ms"] <= 100 and d[key]["right"] == d[key]["made"]
+            rows.append(r)
+    return rows
+
+
+# ---- the store -----------------------------------------------------------------------------------------------------
+
+
+def store(ctx):
+    raise Missing("bench-store is not built")
+
+
+# ---- self-watch ----------------------------------------------------------------------------------------------------
+
+
+def self_watch(ctx):
+    """2,880 sweeps (24 h at 30 s) at 20 ms; the watch is one of its own targets."""
+    floor = ctx.program("floor")
+    script = 'exec "$0" "$@" --target self=pid:$$'
+    with Child(ctx.program("load"), 50, 20) as load:
+        with Watch(ctx, {"load": f"pid:{load.pid}"}, "20ms", "--duration", "58s", wrap=("sh", "-c", script)) as w:
+            w.process.wait()
+            if w.process.returncode:
+                w.alive()
+            d = json_of([floor, w.db, "self"])
+    rows = []
+    for name, unit, scale, allowed in (("rss_anon", "KB", 1024, 64), ("rss", "KB", 1024, 256), ("fds", "", 1, 0), ("threads", "", 1, 0)):
+        floors = d[name]
+        rows.append(row(f"{name} floor, last eighth minus second", [(floors[-1] - floors[1]) / scale], unit, allowed,
+                        note="floors: " + " ".join(f"{f / scale:,.0f}" for f in floors) + (f" {unit}" if unit else "")))
+    rows.append(row("sweeps recorded of 2,880", [d["samples"]], "", 2736, at_most=False))
+    return rows
+
+
+SECTIONS = [
+    ("sampling", "CPU per process-sample: 100 and 1,000 processes, 20 descriptors each", sampling),
+    ("watch", "lowtide watch --interval 1s over 1,000 processes", watch),
+    ("fds", "One process with 20,000 descriptors", fds),
+    ("mmap", "What a target feels", mmap_lock),
+    ("events", "Forks, execs, exits", events),
+    ("store", "The store", store),
+    ("self", "Self-watch over a compressed 24 h", self_watch),
+]
