@@ -24,7 +24,7 @@ struct opt {
     bool many;             /* may be given more than once */
 };
 
-struct opt_value { const struct opt *opt; const char *text; int64_t num; }; /* num: ns, bytes, integer or 1 */
+struct opt_value { const struct opt *opt; const char *text; int64_t num; }; /* num: ns, bytes, integer or 1; wall ns for OPT_TIME */
 
 struct args {
     const char *verb;
@@ -54,16 +54,30 @@ struct cmd {
     const struct opt *opts;      /* ends with a NULL name; the common ones (--json --db --config --quiet ...) are not repeated */
     /* Exit status of contract.md: 0, 1, 2, 3. A negative LT_E* (with *err filled) makes main print it and exit as err_exit_status. */
     int (*run)(const struct args *args, struct err *err);
+    bool hidden;                 /* not on the help page, no man page of its own */
 };
 
 extern const struct cmd *const cmds[]; /* NULL-terminated, in the order of the help page */
+const struct cmd *cmd_find(const char *name);
+/* The whole program: finds the verb, parses, runs, prints the one error line. Returns the exit status. */
+int cmd_main(int argc, char *const *argv);
 
-/* Set by SIGINT, SIGTERM, SIGHUP; cmd_wait_until returns early when they come. */
+/* Stop requests: SIGINT, SIGTERM, SIGHUP. The first call of any of the three takes the signals over; before that, and in
+ * verbs that never ask, they end the process as usual. */
 bool cmd_stopped(void);
-int cmd_signal_fd(void); /* for poll loops */
+int cmd_signal_fd(void);                 /* readable for good once stopped; for poll loops */
+int cmd_wait_until(int64_t mono_ns);     /* 0 when the time has come, LT_EINTR when stopped first */
 
 struct store;
+/* The store's path: --db, else the environment's LOWTIDE_DB, else the default of this user (its folder made when `create`). */
+int cmd_db_path(const struct args *args, bool create, char *out, size_t size, struct err *err);
 /* Opens the store args name (or the default) for reading; LT_ENOENT says how to make one. Warns on stderr of damage. */
 int cmd_open_store(const struct args *args, struct store **ret, struct err *err);
+int cmd_open_store_to_write(const struct args *args, struct store **ret, struct err *err); /* STORE_WRITE */
+
+struct json_t;
+/* Prints one JSON document (indented, one trailing newline) on stdout and drops the reference; LT_ENOMEM when doc is NULL. */
+int cmd_print_json(struct json_t *doc, struct err *err);
+struct json_t *cmd_json_time(int64_t wall_ns); /* RFC 3339 UTC, null for CLOCK_INVALID */
 
 #endif
