@@ -36,16 +36,26 @@ static void *counted(void *p)
     return p;
 }
 
+/* No object may be larger (C's pointer differences); sanitizers end the program when asked for one. */
+static int too_large(size_t size)
+{
+    return size > PTRDIFF_MAX;
+}
+
 void *mem_alloc(size_t size)
 {
-    return must_fail() ? NULL : counted(malloc(size ? size : 1));
+    if (must_fail() || too_large(size))
+        return NULL;
+    return counted(malloc(size ? size : 1));
 }
 
 void *mem_zalloc(size_t count, size_t size)
 {
-    if (must_fail())
+    size_t bytes;
+
+    if (must_fail() || __builtin_mul_overflow(count, size, &bytes) || too_large(bytes))
         return NULL;
-    if (!count || !size)
+    if (!bytes)
         count = size = 1;
     return counted(calloc(count, size));
 }
@@ -56,7 +66,7 @@ void *mem_realloc(void *p, size_t size)
 
     if (!p)
         return mem_alloc(size);
-    if (must_fail())
+    if (must_fail() || too_large(size))
         return NULL;
     moved = realloc(p, size ? size : 1);
     if (moved)

@@ -74,7 +74,7 @@ void term_sparkline(const double *v, size_t n, size_t cells, char *out)
         }
     for (size_t i = 0; i < cells; i++) {
         double value = n ? v[((i + 1) * n + cells - 1) / cells - 1] : NAN;
-        double share = hi > lo ? (value - lo) / (hi - lo) : 0;
+        double share = hi > lo ? (value / 2 - lo / 2) / (hi / 2 - lo / 2) : 0; /* halves: the span may be over a double */
         int level = isfinite(value) ? (int)MIN(share * 8, 7.0) : -1;
 
         if (level < 0) {
