@@ -32,7 +32,15 @@ static void die(const char *what)
 
 static void raise_fd_limit(int fds)
 {
-    struct rlimit r = { (rlim_t)fds + 64, (rlim_t)fds + 64 };
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+        die("getrlimit");
+    if (r.rlim_cur >= (rlim_t)fds)
+        return;
+    r.rlim_cur = (rlim_t)fds;
+    if (r.rlim_max < r.rlim_cur)
+        r.rlim_max = r.rlim_cur;
     if (setrlimit(RLIMIT_NOFILE, &r) < 0)
         die("setrlimit(RLIMIT_NOFILE)");
 }
@@ -64,7 +72,7 @@ static int open_kind(int kind)
 
 static void hold_fds(int fds)
 {
-    int have = 3;
+    int have = 4; /* the standard ones and `ready` */
 
     for (int kind = 0; have + 2 <= fds; kind++)
         have += open_kind(kind);
@@ -72,7 +80,7 @@ static void hold_fds(int fds)
         open_kind(3);
 }
 
-static pid_t start_child(int fds, int ready_fd)
+static pid_t start_child(int fds, const int ready[2])
 {
     pid_t pid = fork();
 
@@ -81,10 +89,10 @@ static pid_t start_child(int fds, int ready_fd)
     if (pid)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close(ready[0]);
     hold_fds(fds);
-    if (write(ready_fd, "r", 1) != 1)
+    if (write(ready[1], "r", 1) != 1)
         _exit(1);
-    close(ready_fd);
     for (;;)
         pause();
 }
@@ -94,15 +102,17 @@ static void start_children(int n, int fds)
     int ready[2];
     char c;
 
-    if (pipe2(ready, O_CLOEXEC) < 0)
-        die("pipe2");
     for (int i = 0; i < n; i++) {
-        children[i] = start_child(fds - 1, ready[1]); /* the read end of `ready` stays: one of its descriptors */
-        if (read(ready[0], &c, 1) != 1)
-            die("a child did not come up");
+        if (pipe2(ready, O_CLOEXEC) < 0)
+            die("pipe2");
+        children[i] = start_child(fds, ready);
+        close(ready[1]);
+        if (read(ready[0], &c, 1) != 1) {
+            fprintf(stderr, "bench-load: a child did not come up\n");
+            _exit(1);
+        }
+        close(ready[0]);
     }
-    close(ready[0]);
-    close(ready[1]);
 }
 
 static void storm(int n, int run)
