@@ -11,7 +11,7 @@
  * POSIX. The kernel keeps only the owner uid. A regular file in /dev/shm counts when
  *   P1  a process of the target has it open (shm_open_name, from fd links; maps are never read); or
  *   P2  it counted before by P1 (same inode); or
- *   P3  its owner uid is the target's, and no other target has it open.
+ *   P3  its owner uid is one of the target's.
  *
  * Limits. S3 and P3 rest on the owner alone (`by_owner` says how many): two services of one user in one IPC or mount
  * namespace that are not both watched count each other's leftovers; give services their own user or container, as

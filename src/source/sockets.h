@@ -70,7 +70,7 @@ void sockets_count(struct sockets *s, int pid_dirfd, const struct fd_socket *lis
 
 /* Histogram of the peers of the TCP sockets in list, "10.0.0.7:443 CLOSE_WAIT", "[2001:db8::1]:443 ESTABLISHED"; v4-mapped
  * addresses as IPv4. A listener counts its clients one by one, since each client has its own port: those are folded to
- * "10.0.0.9:* ESTABLISHED" when our own port is one the process listens on. Cleared first; the caller scales. */
+ * "10.0.0.9:* ESTABLISHED" when our own port is one that is listened on. Cleared first; the caller scales. */
 void sockets_peers(const struct sockets *s, const struct fd_socket *list, size_t n, struct tally *ret);
 
 /* Inodes of the TCP sockets that listen on `port` in our own network namespace (and of bound, unconnected UDP sockets when
