@@ -1,0 +1,104 @@
+/* Jumps: flat, up (or down), flat (methods.md 2.4). Found on medians of blocks, joined to the event next to them. */
+#include "analysis/parts.h"
+#include "analysis/stats.h"
+#include "base/mem.h"
+
+#define STEP_BLOCKS 48
+#define SIDE 4 /* blocks on each side that must hold the new level */
+
+static double median_of(const double *v, size_t from, size_t to)
+{
+    double w[BLOCKS_MAX];
+    size_t n = 0;
+
+    for (size_t i = from; i < to; i++)
+        if (!isnan(v[i]))
+            w[n++] = v[i];
+    return stats_median(w, n);
+}
+
+/* Medians of equal stretches of time: a step is a matter of when, not of how many requests. */
+static size_t time_medians(const struct curve *c, struct work *w, double *ret_v, size_t *ret_at)
+{
+    size_t n = MIN(curve_points(c, c->from, c->to) / 2, (size_t)STEP_BLOCKS);
+
+    for (size_t k = 0; k < n; k++) {
+        size_t a = c->from + (c->to - c->from) * k / n, b = c->from + (c->to - c->from) * (k + 1) / n;
+
+        ret_v[k] = curve_median(c, w, a, b);
+        ret_at[k] = a;
+    }
+    return n;
+}
+
+static double usual_change(const double *v, size_t n)
+{
+    double d[BLOCKS_MAX];
+    size_t m = 0;
+
+    for (size_t i = 1; i < n; i++)
+        if (!isnan(v[i]) && !isnan(v[i - 1]))
+            d[m++] = fabs(v[i] - v[i - 1]);
+    return stats_median(d, m);
+}
+
+/* An event up to two blocks before the jump, or half a block after it. */
+static int event_near(const struct series *s, int64_t at, int64_t block_ns)
+{
+    int best = -1;
+    int64_t nearest = INT64_MAX;
+
+    for (size_t i = 0; i < s->events.n; i++) {
+        const struct series_event *e = (const struct series_event *)s->events.items + i;
+        int64_t d = at - e->ts_ns;
+
+        if (d < -block_ns || d > 2 * block_ns)
+            continue;
+        d = d < 0 ? -d : d;
+        if (d < nearest) {
+            nearest = d;
+            best = (int)i;
+        }
+    }
+    return best;
+}
+
+static void add_step(struct finding *f, const struct series *s, const struct curve *c, const size_t *at, size_t k, double delta)
+{
+    const int64_t *t = c->track->ts_ns;
+    struct step *st;
+
+    if (f->nsteps >= STEPS_MAX)
+        return;
+    st = &f->steps[f->nsteps++];
+    st->at_ns = t[at[k]];
+    st->delta = delta;
+    st->event = event_near(s, t[at[k]], t[at[k]] - t[at[k - 1]]);
+}
+
+void steps_find(struct finding *f, const struct series *s, const struct curve *c, struct work *w)
+{
+    double v[BLOCKS_MAX], usual, least, total = 0, rise;
+    size_t at[BLOCKS_MAX], n;
+
+    f->nsteps = 0;
+    f->step_share = 0;
+    n = time_medians(c, w, v, at);
+    if (n < 3 * SIDE)
+        return;
+    usual = usual_change(v, n);
+    least = MAX(MAX(8 * 1.4826 * usual, 0.015 * median_of(v, 0, n)), 4 * c->quantum);
+    for (size_t k = SIDE; k + SIDE <= n; k++) {
+        double before = median_of(v, k - SIDE, k), after = median_of(v, k, k + SIDE), jump = after - before;
+
+        /* The jump lies within this block and the last: the change across them is the change across the sides. */
+        if (fabs(jump) < least || isnan(v[k]) || isnan(v[k - 1]) || fabs(v[k] - v[k - 1]) < 0.7 * fabs(jump))
+            continue;
+        add_step(f, s, c, at, k, jump);
+        total += jump;
+        k += SIDE - 1;
+    }
+    rise = median_of(v, n - SIDE, n) - median_of(v, 0, SIDE);
+    if (f->nsteps && rise != 0)
+        f->step_share = total / rise;
+}

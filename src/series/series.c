@@ -1,0 +1,141 @@
+#include "series/series.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "series/parts.h"
+
+int series_new(struct series **ret, const char *target, int64_t from_ns, int64_t to_ns)
+{
+    struct series *s = mem_zalloc(1, sizeof *s);
+
+    if (!s)
+        return LT_ENOMEM;
+    str_copy(s->target, sizeof s->target, target);
+    s->from_ns = from_ns;
+    s->to_ns = to_ns;
+    s->grid_step = 1;
+    s->requests = (double)NAN;
+    s->life_at = s->bin_at = SIZE_MAX;
+    vec_init(&s->lives, sizeof(struct series_life), SERIES_LIVES_MAX);
+    vec_init(&s->epochs, sizeof(struct series_epoch), SERIES_EPOCHS_MAX);
+    vec_init(&s->events, sizeof(struct series_event), SERIES_EVENTS_MAX);
+    vec_init(&s->gaps, sizeof(struct series_gap), SERIES_GAPS_MAX);
+    vec_init(&s->times, sizeof(int64_t), TIMES_MAX);
+    vec_init(&s->reqs, sizeof(struct series_request), REQUESTS_MAX);
+    *ret = s;
+    return 0;
+}
+
+void column_release(struct column *c)
+{
+    if (c->mid != c->floor)
+        mem_free(c->mid);
+    if (c->max != c->floor)
+        mem_free(c->max);
+    mem_free(c->floor);
+    *c = (struct column){ 0 };
+}
+
+static void track_release(struct track *t)
+{
+    for (int m = 0; m < METRIC_N; m++)
+        column_release(&t->col[m]);
+}
+
+void series_free(struct series *s)
+{
+    if (!s)
+        return;
+    VEC_EACH(struct series_life, l, &s->lives) {
+        if (l->own)
+            track_release(l->own);
+        mem_free(l->own);
+    }
+    track_release(&s->sum);
+    vec_release(&s->lives);
+    vec_release(&s->epochs);
+    vec_release(&s->events);
+    vec_release(&s->gaps);
+    vec_release(&s->times);
+    vec_release(&s->reqs);
+    mem_free(s->req);
+    mem_free(s->gather);
+    mem_free(s);
+}
+
+static int full_or_oom(const struct vec *v)
+{
+    return v->n >= v->max ? LT_ELIMIT : LT_ENOMEM;
+}
+
+int series_life(struct series *s, const struct life_row *row)
+{
+    struct series_life *l = vec_push(&s->lives);
+
+    if (!l)
+        return full_or_oom(&s->lives);
+    l->id = row->id;
+    l->key = row->info.key;
+    l->ppid = row->info.ppid;
+    l->start_ns = row->info.start_wall_ns;
+    l->first_ns = row->first_ns;
+    l->last_ns = row->last_ns;
+    l->end = row->end;
+    str_copy(l->comm, sizeof l->comm, row->info.comm);
+    str_copy(l->role, sizeof l->role, row->info.role);
+    l->samples = row->samples;
+    memcpy(l->first, row->first, sizeof l->first);
+    memcpy(l->last, row->last, sizeof l->last);
+    l->whole = l->key.pid == 0;
+    return 0;
+}
+
+int series_event(struct series *s, const struct event_row *row)
+{
+    struct series_event *e;
+
+    if (s->events.n >= s->events.max)
+        return 0;
+    e = vec_push(&s->events);
+    if (!e)
+        return LT_ENOMEM;
+    e->ts_ns = row->ts_ns;
+    str_copy(e->kind, sizeof e->kind, row->kind);
+    str_copy(e->text, sizeof e->text, row->text);
+    return 0;
+}
+
+int series_gap(struct series *s, const struct gap_row *row)
+{
+    struct series_gap gap = { row->from_ns, row->to_ns };
+
+    return s->gaps.n >= s->gaps.max ? 0 : vec_append(&s->gaps, &gap);
+}
+
+/* Drops every second moment once full: the grid is thinned to SERIES_POINTS_MAX in the end anyway. */
+static void thin_times(struct vec *times)
+{
+    int64_t *t = times->items;
+    size_t n = 0;
+
+    for (size_t i = 0; i < times->n; i += 2)
+        t[n++] = t[i];
+    times->n = n;
+}
+
+int series_time(struct series *s, int64_t ts_ns)
+{
+    if (ts_ns < s->from_ns || ts_ns > s->to_ns)
+        return 0;
+    if (s->times.n >= s->times.max)
+        thin_times(&s->times);
+    return vec_append(&s->times, &ts_ns);
+}
+
+double series_requests_between(const struct track *t, size_t from, size_t to)
+{
+    if (!t->req || to <= from || to > t->n)
+        return (double)NAN;
+    return t->req[to - 1] - t->req[from];
+}
