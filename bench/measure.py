@@ -1,6 +1,7 @@
 """What every benchmark needs: processes to watch, CPU clocks of others, rows of results."""
 
 import contextlib
+import json
 import os
 import resource
 import statistics
@@ -95,11 +96,12 @@ class Watch:
     def __init__(self, ctx, targets, interval, *more, wrap=()):
         self.folder = tempfile.TemporaryDirectory(prefix="lowtide-bench-")
         self.db = os.path.join(self.folder.name, "bench.db")
-        argv = [*wrap, ctx.lowtide, "watch", "--db", self.db, "--interval", interval]
+        argv = [*wrap, ctx.lowtide, "watch", "--json", "--db", self.db, "--interval", interval]
         for name, selector in targets.items():
             argv += ["--target", f"{name}={selector}"]
+        self.out = open(os.path.join(self.folder.name, "out"), "w+")
         self.log = open(os.path.join(self.folder.name, "log"), "w+")
-        self.process = subprocess.Popen([*argv, *more], stdout=self.log, stderr=self.log)
+        self.process = subprocess.Popen([*argv, *more], stdout=self.out, stderr=self.log)
         self.pid = self.process.pid
 
     def alive(self):
@@ -113,10 +115,19 @@ class Watch:
             self.process.terminate()
             self.process.wait()
 
+    def summary(self):
+        """What the watch says it did, once it has ended: sweeps, samples, cpu_s (of the sweeps) and more."""
+        self.stop()
+        if self.process.returncode:
+            self.alive()
+        self.out.seek(0)
+        return json.load(self.out)
+
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.stop()
+        self.out.close()
         self.log.close()
         self.folder.cleanup()

@@ -75,15 +75,14 @@ def watch(ctx):
             rss.append(statm_rss_bytes(w.pid))
         w.alive()
         share = (cpu_seconds(w.pid) - begin_cpu) / (time.monotonic() - begin) * 100
-        third = len(rss) // 3
-        growth = min(rss[-third:]) - min(rss[:third])
-    sweep_rows = [r for r in ctx.sampled if r["name"] == "lowtide, sweep (1000)"] if hasattr(ctx, "sampled") else []
-    reading = [row("CPU for reading", [v / 1e4 * 1000 / 100 for v in (r["min"], r["median"], r["max"])], "%", 1)
-               for r in sweep_rows]
-    return reading + [
-        row("CPU in all", [share], "%", 2, note=f"{seconds} s, 1,000 processes, 20 descriptors each"),
+        done = w.summary()
+    third = len(rss) // 3
+    return [
+        row("CPU for reading", [done["cpu_s"] / done["sweeps"] * 100], "%", 1,
+            note=f"its own account: {done['samples']:,} samples in {done['sweeps']} sweeps, {done['missed']} missed"),
+        row("CPU in all", [share], "%", 2, note=f"the kernel's account: {seconds} s, 1,000 processes, 20 descriptors each"),
         row("RSS", [b / MB for b in rss], "MB", 16),
-        row("RSS floor, last third minus first", [growth / 1024], "KB", 256),
+        row("RSS floor, last third minus first", [(min(rss[-third:]) - min(rss[:third])) / 1024], "KB", 256),
     ]
 
 
@@ -223,13 +222,11 @@ def store(ctx):
 def self_watch(ctx):
     """2,880 sweeps (24 h at 30 s) at 20 ms; the watch is one of its own targets."""
     floor = ctx.program("floor")
-    script = 'exec "$0" "$@" --target self=pid:$$'
     with Child(ctx.program("load"), 50, 20) as load:
-        with Watch(ctx, {"load": f"pid:{load.pid}"}, "20ms", "--duration", "58s", wrap=("sh", "-c", script)) as w:
+        with Watch(ctx, {"load": f"pid:{load.pid}"}, "20ms", "--self", "--duration", "57.6s") as w:
             w.process.wait()
-            if w.process.returncode:
-                w.alive()
-            d = json_of([floor, w.db, "self"])
+            w.summary()
+            d = json_of([floor, w.db, "lowtide"])
     rows = []
     for name, unit, scale, allowed in (("rss_anon", "KB", 1024, 64), ("rss", "KB", 1024, 256), ("fds", "", 1, 0), ("threads", "", 1, 0)):
         floors = d[name]
