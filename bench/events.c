@@ -21,10 +21,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "argument.h"
 #include "base/clock.h"
 #include "source/source.h"
 
 #define EXITS_MAX 1000
+#define STORM_MAX 1000000
+
+static struct order { int storm, exits; const char *cgroup; } orders;
 
 static struct shared { _Atomic int64_t died_ns; } *shared; /* of the tree and of us */
 
@@ -91,16 +95,16 @@ static void join_cgroup(const char *cgroup)
     close(fd);
 }
 
-static void tree_main(int commands, int answers, int storm, const char *cgroup)
+static void tree_main(int commands, int answers)
 {
     char c;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (cgroup)
-        join_cgroup(cgroup);
+    if (orders.cgroup)
+        join_cgroup(orders.cgroup);
     while (read(commands, &c, 1) == 1) {
         if (c == 's' || c == 'x')
-            tree_storm(storm, c == 'x');
+            tree_storm(orders.storm, c == 'x');
         else
             tree_one(c == 'e' ? child_exit : child_grow);
         if (write(answers, &c, 1) != 1)
@@ -210,7 +214,7 @@ static void deaths(struct watch *w, int commands, int answers, char c, int n)
     printf("},");
 }
 
-static int measure(struct watch *w, pid_t tree, int commands, int answers, char **argv)
+static int measure(struct watch *w, pid_t tree, int commands, int answers)
 {
     struct err err = { 0 };
     struct sweep sweep;
@@ -227,10 +231,10 @@ static int measure(struct watch *w, pid_t tree, int commands, int answers, char 
         return 3;
     }
     printf("{");
-    storm(w, commands, answers, 's', atoi(argv[1]));
-    storm(w, commands, answers, 'x', atoi(argv[1]));
-    deaths(w, commands, answers, 'e', atoi(argv[2]));
-    if (argv[3])
+    storm(w, commands, answers, 's', orders.storm);
+    storm(w, commands, answers, 'x', orders.storm);
+    deaths(w, commands, answers, 'e', orders.exits);
+    if (orders.cgroup)
         deaths(w, commands, answers, 'g', 3);
     watch_stats(w, &stats);
     printf("\"connector\":%s}\n", stats.has_connector ? "true" : "false");
@@ -246,10 +250,12 @@ int main(int argc, char **argv)
     int commands[2], answers[2], status;
     pid_t tree;
 
-    if (argc < 3 || argc > 4 || atoi(argv[2]) > EXITS_MAX) {
+    if (argc < 3 || argc > 4 || (orders.storm = argument_int(argv[1], 1, STORM_MAX)) < 0 ||
+        (orders.exits = argument_int(argv[2], 1, EXITS_MAX)) < 0) {
         fprintf(stderr, "usage: bench-events STORM EXITS [CGROUP]\n");
         return 2;
     }
+    orders.cgroup = argc > 3 ? argv[3] : NULL;
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED || pipe2(commands, O_CLOEXEC) < 0 || pipe2(answers, O_CLOEXEC) < 0)
         return 3;
@@ -257,14 +263,14 @@ int main(int argc, char **argv)
     if (!tree) {
         close(commands[1]);
         close(answers[0]);
-        tree_main(commands[0], answers[1], atoi(argv[1]), argv[3]);
+        tree_main(commands[0], answers[1]);
     }
     usleep(100000);
     if (watch_open(&w, &config, &sink, &err) < 0) {
         fprintf(stderr, "bench-events: %s\n", err.text);
         return 3;
     }
-    status = measure(w, tree, commands[1], answers[0], argv);
+    status = measure(w, tree, commands[1], answers[0]);
     watch_close(w);
     kill(tree, SIGKILL);
     waitpid(tree, NULL, 0);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "argument.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "source/fdkinds.h"
@@ -102,14 +103,14 @@ int main(int argc, char **argv)
 {
     char path[32];
     int64_t kinds[4];
-    int proc_fd, pid_fd, status;
+    int pid, proc_fd, pid_fd, status;
     bool by_size;
 
-    if (argc != 2) {
+    if (argc != 2 || (pid = argument_int(argv[1], 1, INT32_MAX)) < 0) {
         fprintf(stderr, "usage: bench-fds PID\n");
         return 2;
     }
-    snprintf(path, sizeof path, "/proc/%d", atoi(argv[1]));
+    snprintf(path, sizeof path, "/proc/%d", pid);
     pid_fd = fd_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
     if (pid_fd < 0) {
         fprintf(stderr, "bench-fds: %s: %s\n", path, strerror(-pid_fd));
@@ -126,6 +127,6 @@ int main(int argc, char **argv)
         times[i] = walk(pid_fd, 1, kinds);
     print_times("readlink_us", 5);
     status = time_kinds(pid_fd, by_size, kinds);
-    printf("\"pid\":%s}\n", argv[1]);
+    printf("\"pid\":%d}\n", pid);
     return status;
 }

@@ -17,20 +17,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "argument.h"
+#include "base/clock.h"
+
 /* Log-linear histogram of ns: 32 cells an octave, so a quantile is exact to 3 %. */
 #define SUB 32
 #define CELLS (SUB * 40)
 #define EVERY_NS 100000
 
 static uint64_t cells[CELLS];
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static size_t cell_of(uint64_t ns)
 {
@@ -63,14 +58,14 @@ static double quantile_us(double q, uint64_t n)
 
 static int64_t one_mapping(void)
 {
-    int64_t begin = now_ns();
+    int64_t begin = clock_mono_ns();
     char *p = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (p == MAP_FAILED)
         return 0;
     *(volatile char *)p = 1;
     munmap(p, 65536);
-    return now_ns() - begin;
+    return clock_mono_ns() - begin;
 }
 
 static uint64_t record(int64_t took)
@@ -87,11 +82,11 @@ static uint64_t record(int64_t took)
 static void run(double seconds)
 {
     static const struct timespec pause_for = { 0, EVERY_NS };
-    int64_t until = now_ns() + (int64_t)(seconds * 1e9), max = 0;
+    int64_t until = clock_mono_ns() + (int64_t)(seconds * 1e9), max = 0;
     uint64_t n = 0;
 
     memset(cells, 0, sizeof cells);
-    while (now_ns() < until) {
+    while (clock_mono_ns() < until) {
         int64_t took = one_mapping();
         n += record(took);
         if (took > max)
@@ -119,13 +114,14 @@ int main(int argc, char **argv)
 {
     char line[64];
     double seconds;
+    int size_mb;
 
-    if (argc != 2 || atoi(argv[1]) <= 0) {
+    if (argc != 2 || (size_mb = argument_int(argv[1], 1, 65536)) < 0) {
         fprintf(stderr, "usage: bench-latency SIZE_MB\n");
         return 2;
     }
     prctl(PR_SET_TIMERSLACK, 1000);
-    if (touch((size_t)atoi(argv[1]) << 20) < 0) {
+    if (touch((size_t)size_mb << 20) < 0) {
         fprintf(stderr, "bench-latency: %s MB: %s\n", argv[1], strerror(errno));
         return 3;
     }

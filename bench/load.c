@@ -20,7 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "argument.h"
+
 #define CHILDREN_MAX 20000
+#define FDS_MAX 1000000
 
 static pid_t children[CHILDREN_MAX];
 
@@ -138,7 +141,7 @@ int main(int argc, char **argv)
     char line[64];
     int n, fds, count;
 
-    if (argc != 3 || (n = atoi(argv[1])) < 0 || n > CHILDREN_MAX || (fds = atoi(argv[2])) < 4) {
+    if (argc != 3 || (n = argument_int(argv[1], 0, CHILDREN_MAX)) < 0 || (fds = argument_int(argv[2], 4, FDS_MAX)) < 0) {
         fprintf(stderr, "usage: bench-load PROCESSES FDS\n");
         return 2;
     }

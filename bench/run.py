@@ -91,7 +91,7 @@ def run_section(ctx, name, title, function):
 def main():
     names = [s[0] for s in sections.SECTIONS]
     parser = argparse.ArgumentParser(prog="scripts/bench", description="Benchmarks, side by side with peers.")
-    parser.add_argument("--build", default="build", help="build folder (default: build)")
+    parser.add_argument("--build", default="build/meson", help="Meson's folder (default: build/meson)")
     parser.add_argument("--out", default="build/bench", help="where the results go (default: build/bench)")
     parser.add_argument("--quick", action="store_true", help="shorter runs; wider spread")
     parser.add_argument("section", nargs="*", help="of: " + " ".join(names))

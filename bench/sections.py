@@ -216,6 +216,22 @@ def store(ctx):
     raise Missing("bench-store is not built")
 
 
+def csv_import(ctx):
+    """Reading a curve of the shell loop's form; memory must not depend on the size of the file."""
+    small, large = (20, 100) if ctx.quick else (100, 400)
+    program, found = ctx.program("csv"), {}
+    for size in (small, large):
+        out = subprocess.run([program, str(size)], capture_output=True, text=True)
+        if out.returncode:
+            raise Missing(f"bench-csv: status {out.returncode}: {out.stderr.strip()[:200]}")
+        found[size] = [float(re.search(pattern, out.stdout)[1]) for pattern in (r"(\d+) MB/s", r"(\d+) ns a row", r"memory (\d+) kB")]
+    return [
+        row("speed, CPU time", [found[s][0] for s in (small, large)], "MB/s", note=f"{found[large][1]:.0f} ns a row"),
+        row(f"peak memory at {large} MB less that at {small} MB", [found[large][2] - found[small][2]], "KB", 1024,
+            note=f"peak {found[large][2] / 1024:.1f} MB"),
+    ]
+
+
 # ---- self-watch ----------------------------------------------------------------------------------------------------
 
 
@@ -243,5 +259,6 @@ SECTIONS = [
     ("mmap", "What a target feels", mmap_lock),
     ("events", "Forks, execs, exits", events),
     ("store", "The store", store),
+    ("import", "Reading a long CSV", csv_import),
     ("self", "Self-watch over a compressed 24 h", self_watch),
 ]
