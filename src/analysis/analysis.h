@@ -25,6 +25,7 @@
 struct analysis_options {
     bool steady;               /* judged by requests over one run, not by days */
     int64_t utc_offset_ns;     /* of local time, for the low window */
+    uint64_t metrics;          /* bit i: judge metric i; 0: all */
 };
 
 struct interval { double value, lo, hi; }; /* 90 %; NaN: not known */
@@ -76,6 +77,7 @@ struct growth {
     double r2;                 /* share of the floors' variation a straight line explains */
     double drawdown;           /* deepest fall below an earlier floor */
     double quanta;             /* growth in units of its typical jump */
+    double quantum;            /* the smallest jump that counts */
     double noise;              /* sd of the floors around the line */
     double visible;            /* smallest rise over this length that could have been told from noise */
     double band;               /* rise over this length that healthy runs show */

@@ -137,7 +137,7 @@ void growth_measure(struct growth *g, struct blocks *b, const struct curve *c, s
     struct line l;
     double t;
 
-    *g = (struct growth){ .from = c->from, .to = c->to, .points = curve_points(c, c->from, c->to) };
+    *g = (struct growth){ .from = c->from, .to = c->to, .points = curve_points(c, c->from, c->to), .quantum = c->quantum };
     g->seconds = curve_seconds(c, c->from, c->to);
     g->requests = series_requests_between(c->track, c->from, c->to);
     blocks_make(b, c, w, block_count(c, GROWTH_BLOCKS));

@@ -188,7 +188,7 @@ int analysis_run(struct analysis **ret, const struct series *s, const struct ana
     restarts_find(a);
     starts_measure(&a->starts, s, memory_metric(s));
     for (int m = 0; m < METRIC_N; m++)
-        if (s->sum.col[m].n && metrics[m].judge != METRIC_JUDGE_NONE)
+        if (s->sum.col[m].n && metrics[m].judge != METRIC_JUDGE_NONE && (!options->metrics || options->metrics >> m & 1))
             look_at(&a->finding[a->n++], a, (enum metric_id)m, w);
     *ret = TAKE_PTR(a);
     return 0;

@@ -202,7 +202,10 @@ int series_point(struct series *s, size_t life, const struct point *p, const str
     if (r)
         return r;
     s->samples += p->n;
-    for (int m = 0; m < METRIC_N; m++)
+    for (int m = 0; m < METRIC_N; m++) {
         gather(s, m, &v[m]);
+        if (series_life_at(s, life)->cut && v[m].last != METRIC_NA)
+            series_life_at(s, life)->last[m] = v[m].last;
+    }
     return 0;
 }

@@ -69,6 +69,16 @@ static int full_or_oom(const struct vec *v)
     return v->n >= v->max ? LT_ELIMIT : LT_ENOMEM;
 }
 
+/* As of the window's end this life still ran; its last values then are those of its last point (series_point). */
+static void forget_later(const struct series *s, struct series_life *l)
+{
+    l->end = (struct life_end){ .wall_ns = CLOCK_INVALID, .cause = LIFE_RUNNING };
+    l->last_ns = s->to_ns;
+    l->cut = true;
+    for (int m = 0; m < METRIC_N; m++)
+        l->last[m] = METRIC_NA;
+}
+
 int series_life(struct series *s, const struct life_row *row)
 {
     struct series_life *l = vec_push(&s->lives);
@@ -88,6 +98,8 @@ int series_life(struct series *s, const struct life_row *row)
     memcpy(l->first, row->first, sizeof l->first);
     memcpy(l->last, row->last, sizeof l->last);
     l->whole = l->key.pid == 0;
+    if (l->last_ns != CLOCK_INVALID && l->last_ns > s->to_ns)
+        forget_later(s, l);
     return 0;
 }
 

@@ -1,0 +1,77 @@
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "verdict/parts.h"
+
+static const struct { const char *name; const char *title; int exit_status; } verdicts[VERDICT_N] = {
+#define X(id, name, exit_status, weight, title) { name, title, exit_status },
+    VERDICTS(X)
+#undef X
+};
+
+static const char *const classes[CLASS_N] = {
+#define X(id, name) name,
+    CLASSES(X)
+#undef X
+};
+
+const char *verdict_name(enum verdict_id v)
+{
+    return verdicts[v].name;
+}
+
+const char *verdict_title(enum verdict_id v)
+{
+    return verdicts[v].title;
+}
+
+int verdict_exit_status(enum verdict_id v)
+{
+    return verdicts[v].exit_status;
+}
+
+const char *class_name(enum class_id c)
+{
+    return classes[c];
+}
+
+void say(struct series_verdict *v, enum verdict_id verdict, enum class_id class, const char *shape, const char *fmt, ...)
+{
+    va_list ap;
+
+    v->verdict = verdict;
+    v->class = class;
+    str_copy(v->shape, sizeof v->shape, shape);
+    va_start(ap, fmt);
+    vsnprintf(v->reason, sizeof v->reason, fmt, ap);
+    va_end(ap);
+}
+
+void say_next(struct series_verdict *v, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(v->next, sizeof v->next, fmt, ap);
+    va_end(ap);
+}
+
+const char *amount(const struct finding *f, double v, char out[UNITS_TEXT_MAX])
+{
+    return metrics[f->metric].unit == METRIC_UNIT_BYTES ? units_bytes(v, out) : units_count(v, out);
+}
+
+const char *seconds_text(double s, char out[UNITS_TEXT_MAX])
+{
+    return units_time((int64_t)(s * 1e9), out);
+}
+
+const char *extent(const struct finding *f, char out[UNITS_TEXT_MAX])
+{
+    char n[UNITS_TEXT_MAX];
+
+    if (!f->blocks.by_requests)
+        return seconds_text(f->growth.seconds, out);
+    str_fmt(out, UNITS_TEXT_MAX, "%s requests", units_count(round(f->growth.requests), n));
+    return out;
+}
