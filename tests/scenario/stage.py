@@ -116,8 +116,8 @@ class Stage:
             os.unlink(port_file)
         self.service = self.start("service", [
             sys.executable, "-m", "scenario.service", "--fault", self.fault, "--upstream", self.upstream_url,
-            "--folder", self.state, "--tmp", self.tmp, "--shm-prefix", self.shm_prefix, "--port", str(port),
-            "--port-file", port_file, "--pid-file", self.pid_file])
+            "--folder", self.state, "--tmp", self.tmp, "--shm-prefix", self.shm_prefix, "--slots",
+            str(self.scenario.slots), "--port", str(port), "--port-file", port_file, "--pid-file", self.pid_file])
         port = wait_for(lambda: read_number(port_file), "the service", self.service, self.service.log)
         self.url = f"http://127.0.0.1:{port}"
         return self.service
@@ -129,7 +129,7 @@ class Stage:
             sys.executable, "-m", "gunicorn", "-c", config, "-w", str(self.scenario.workers), "--max-requests",
             str(self.scenario.max_requests), "--pid", self.pid_file, "scenario.service.app:app"],
             LT_FAULT=self.fault, LT_UPSTREAM=self.upstream_url, LT_FOLDER=self.state, LT_TMP=self.tmp,
-            LT_SHM_PREFIX=self.shm_prefix, LT_ADDRESS_FILE=address_file)
+            LT_SHM_PREFIX=self.shm_prefix, LT_SLOTS=str(self.scenario.slots), LT_ADDRESS_FILE=address_file)
         port = wait_for(lambda: read_number(address_file), "gunicorn", self.service, self.service.log)
         self.url = f"http://127.0.0.1:{port}"
         return self.service

@@ -13,12 +13,14 @@ if __name__ == "__main__":
     parser.add_argument("--folder", required=True, help="private folder for databases and spool files")
     parser.add_argument("--tmp", required=True, help="folder for temp files")
     parser.add_argument("--shm-prefix", default="lt-scenario")
+    parser.add_argument("--slots", type=int, default=0, help="shared memory segments to work with")
     parser.add_argument("--port", type=int, default=0, help="0: a free one, written to --port-file")
     parser.add_argument("--port-file", default=None)
     parser.add_argument("--pid-file", default=None)
     arguments = parser.parse_args()
     settings = Settings(upstream=arguments.upstream, folder=arguments.folder, tmp=arguments.tmp,
-                        shm_prefix=arguments.shm_prefix, faults=parse_faults(arguments.fault))
+                        shm_prefix=arguments.shm_prefix, slots=arguments.slots,
+                        faults=parse_faults(arguments.fault))
     if arguments.pid_file:
         write_whole(arguments.pid_file, str(os.getpid()))
     serve(create_app(settings), arguments.port, arguments.port_file)

@@ -4,6 +4,7 @@ Configured by environment, so that uvicorn and gunicorn can both import `app` fr
     LT_FAULT     faults by name ("temp-files:every=2,threads"), empty: the clean service
     LT_UPSTREAM  base URL of the OpenAI-compatible upstream
     LT_FOLDER    a private folder;   LT_TMP  the temp folder;   LT_SHM_PREFIX  names of shared memory segments
+    LT_SLOTS     how many of those it works with (0)
 """
 import contextlib
 import itertools
@@ -45,7 +46,7 @@ def settings_from_environment():
     folder = os.environ["LT_FOLDER"]
     return Settings(upstream=os.environ["LT_UPSTREAM"], folder=folder, tmp=os.environ.get("LT_TMP", folder),
                     shm_prefix=os.environ.get("LT_SHM_PREFIX", "lt-scenario"),
-                    faults=parse_faults(os.environ.get("LT_FAULT", "")))
+                    slots=int(os.environ.get("LT_SLOTS", "0")), faults=parse_faults(os.environ.get("LT_FAULT", "")))
 
 
 def for_upstream(request):

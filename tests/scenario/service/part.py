@@ -5,6 +5,9 @@ the fault. So the clean twin of a fault is the same service, the same endpoint a
 """
 from dataclasses import dataclass, field
 
+# Of every shared client: a burst may open many connections, few stay.
+LIMITS = {"max_connections": 1000, "max_keepalive_connections": 10}
+
 
 class Part:
     def __init__(self, settings, params):
@@ -30,6 +33,7 @@ class Settings:
     folder: str                         # private to this service: databases, spool files
     tmp: str                            # where temp files go; what `lowtide watch --tmp` is pointed at
     shm_prefix: str = "lt-scenario"     # names of shared memory segments start with it
+    slots: int = 0                      # shared memory segments to work with
     faults: dict = field(default_factory=dict)  # fault name -> its parameters
 
 

@@ -8,9 +8,10 @@ Expected:    fds, sockets, connections: leak, 1,000/n per 1,000 chats. rss_anon:
 Not:         files, pipes, threads, children, zombies, tmpfiles.
 Right:       one client for the life of the service.
 """
+import httpx2  # what the openai client is built on
 import openai
 
-from scenario.service.part import Part
+from scenario.service.part import LIMITS, Part
 
 
 class Right(Part):
@@ -24,7 +25,7 @@ class Right(Part):
 
     def build(self):
         # verify=False: the upstream is plain HTTP, so no CA bundle (17 ms and 800 KB a client) is loaded.
-        http = openai.DefaultAsyncHttpxClient(verify=False, limits=openai.DEFAULT_CONNECTION_LIMITS)
+        http = openai.DefaultAsyncHttpxClient(verify=False, limits=httpx2.Limits(**LIMITS))
         client = openai.AsyncOpenAI(base_url=self.settings.upstream, api_key="local", max_retries=0, http_client=http)
         self.opened.append(client)
         return client

@@ -12,12 +12,13 @@ import os
 
 import httpx
 
-from scenario.service.part import Part
+from scenario.service.part import LIMITS, Part
 
 
 class Right(Part):
     async def start(self):
-        self.http = httpx.AsyncClient(base_url=self.settings.upstream, verify=False)
+        limits = httpx.Limits(**LIMITS)
+        self.http = httpx.AsyncClient(base_url=self.settings.upstream, verify=False, limits=limits)
 
     async def stop(self):
         await self.http.aclose()

@@ -11,7 +11,7 @@ from collections import OrderedDict
 
 import httpx
 
-from scenario.service.part import Part
+from scenario.service.part import LIMITS, Part
 
 
 class Right(Part):
@@ -19,7 +19,8 @@ class Right(Part):
 
     async def start(self):
         self.kept = OrderedDict()
-        self.http = httpx.AsyncClient(base_url=self.settings.upstream, verify=False)
+        limits = httpx.Limits(**LIMITS)
+        self.http = httpx.AsyncClient(base_url=self.settings.upstream, verify=False, limits=limits)
 
     async def stop(self):
         await self.http.aclose()
