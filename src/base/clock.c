@@ -144,6 +144,11 @@ static bool take_fraction(struct cursor *c, int64_t *ret_ns)
 
 static bool join(int64_t s, int64_t ns, int64_t *ret)
 {
+    /* The earliest second has an end but no beginning in 64 bits: count from its end. */
+    if (s < 0 && ns > 0) {
+        s++;
+        ns -= NS_PER_S;
+    }
     return !__builtin_mul_overflow(s, NS_PER_S, &s) && !__builtin_add_overflow(s, ns, ret) && *ret != CLOCK_INVALID;
 }
 

@@ -204,7 +204,7 @@ static void run_case(void **state)
 
 int harness_main(int argc, char **argv, const struct harness_case *cases, size_t n)
 {
-    struct CMUnitTest *tests = calloc(n, sizeof *tests);
+    struct CMUnitTest *tests = mem_zalloc(n, sizeof *tests);
     size_t chosen = 0;
     int failed;
 
@@ -217,7 +217,7 @@ int harness_main(int argc, char **argv, const struct harness_case *cases, size_t
             tests[chosen++] = (struct CMUnitTest){ cases[i].name, run_case, NULL, drop_tmpdir, as_state.out };
         }
     failed = chosen ? _cmocka_run_group_tests(argv[0], tests, chosen, NULL, NULL) : 0;
-    free(tests);
+    mem_free(tests);
     /* scripts/test adds these lines up. */
     printf("harness: %zu passed, %d failed\n", chosen - (size_t)failed, failed);
     if (!chosen)
