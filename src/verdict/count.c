@@ -98,10 +98,23 @@ static void say_suspect(struct series_verdict *v, const struct course *c, const 
     say_next(v, "%s", settle);
 }
 
+/* Things a pool keeps: it grows with the most that were ever needed at once, quickly first, ever more slowly then. Up to
+ * twenty of them must lie on a line far better than on a logarithm to be called a leak. */
+static bool like_a_pool(const struct finding *f, const struct course *c)
+{
+    switch (f->metric) {
+    case METRIC_THREADS: case METRIC_FDS: case METRIC_SOCKETS: case METRIC_CONNECTIONS: case METRIC_UNIX_SOCKETS:
+    case METRIC_FILES: case METRIC_PIPES: case METRIC_CHILDREN:
+        return c->rise < 2 * QUANTA_MIN * c->unit && (f->growth.against_log > 0.6 || f->growth.r2 < 0.95);
+    default:
+        return false;
+    }
+}
+
 static void decide_rise(struct series_verdict *v, const struct course *c)
 {
     const struct finding *f = v->finding;
-    char a[UNITS_TEXT_MAX];
+    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
 
     if (c->stopped)
         say(v, VERDICT_BOUNDED, CLASS_BOUNDED, "rises, then flat", "%s: rose to %s and stayed there in the last third of the run",
@@ -109,7 +122,10 @@ static void decide_rise(struct series_verdict *v, const struct course *c)
     else if (!c->monotone && f->growth.drawdown > 0.5 * c->rise)
         say(v, VERDICT_OK, CLASS_FLAT, "goes up and down", "%s: goes up and down between %s and the level it began at",
             metrics[f->metric].name, amount(f, f->max, a));
-    else if (!c->even || !c->monotone)
+    else if (c->rise < QUANTA_MIN * c->unit && (!c->even || !c->monotone))
+        say(v, VERDICT_OK, CLASS_FLAT, "moves a little", "%s: moved by %s, not evenly; an even growth of %s would have shown",
+            metrics[f->metric].name, amount(f, c->rise, a), amount(f, QUANTA_MIN * c->unit, b));
+    else if (!c->even || !c->monotone || like_a_pool(f, c))
         say_suspect(v, c, "not evenly: a pool that fills looks like this too", "run longer: a pool stops at its size, a leak does not");
     else if (c->rise < QUANTA_MIN * c->unit)
         say_suspect(v, c, "fewer than ten is too few to tell a leak from a pool", "run until ten more would have come, then diagnose again");

@@ -138,13 +138,14 @@ static void steady_rise(struct series_verdict *v, const struct analysis *a)
     } else if (g->third[2] <= g->band / 3 && slowing(f)) {
         say(v, VERDICT_BOUNDED, CLASS_BOUNDED, "rises, then flat", "%s: rose to %s and stayed there in the last third of the run", name_of(v),
             amount(f, g->last, n));
+    } else if (g->quanta < QUANTA_MIN) {
+        str_fmt(why, sizeof why, "it grew by %s in %.0f jumps; ten are the least to tell a leak from an allocator's chunks",
+                amount(f, g->last - g->first, n), g->quanta);
+        insufficient(v, "few jumps", why, "run longer at the same load, then diagnose --steady again");
     } else if (slowing(f)) {
         suspect(v, "it is slowing down: a warm-up or a cache that fills looks like this", "run twice as long at the same load, then diagnose --steady again");
     } else if (!g->halves_agree) {
         suspect(v, "the two halves of the run do not agree", "run twice as long at the same load, then diagnose --steady again");
-    } else if (g->quanta < QUANTA_MIN) {
-        str_fmt(why, sizeof why, "it came in %.0f jumps; ten are the least", g->quanta);
-        suspect(v, why, "run longer at the same load, then diagnose --steady again");
     } else if (least_rise(g) < 2 * g->band) {
         str_fmt(why, sizeof why, "over %s that is not well above what healthy runs do (%s)", extent(f, n), amount(f, g->band, rate));
         suspect(v, why, "run longer at the same load, then diagnose --steady again");
