@@ -42,6 +42,13 @@ static int fail(const char *verb, struct err *err, int code)
     return err_exit_status(shown);
 }
 
+int cmd_errno(struct err *err, int errnum, const char *what, const char *todo)
+{
+    struct err why = { 0 };
+    int code = err_errno(&why, LT_EIO, errnum, "%s", what);
+    return err_set(err, code, "%s; %s", why.text, todo);
+}
+
 static bool is_group(const char *word)
 {
     size_t len = strlen(word);
@@ -64,10 +71,13 @@ static void group_members(const char *group, char *out, size_t size)
 static int unknown_verb(const struct vec *words, size_t at, struct err *err)
 {
     const char *word = *(const char **)vec_at(words, at), *near = nearest_verb(word, strlen(word));
+    const char *second = at + 1 < words->n ? *(const char **)vec_at(words, at + 1) : "";
     char members[128];
     if (is_group(word)) {
+        bool two = *second && *second != '-';
         group_members(word, members, sizeof members);
-        return err_set(err, LT_EUSAGE, "%s: not complete; write %s behind it", word, members);
+        return err_set(err, LT_EUSAGE, "%s%s%s: %s; write %s behind %s", word, two ? " " : "", two ? second : "",
+                       two ? "no such verb" : "only half a verb", members, word);
     }
     if (near)
         return err_set(err, LT_EUSAGE, "%s: no such verb; did you mean \"%s\"?", word, near);
@@ -119,7 +129,7 @@ static int flush_output(struct err *err)
         return 0;
     if (errno == EPIPE)
         return 0;
-    return err_errno(err, LT_EIO, errno, "standard output: could not be written whole; make room and run again");
+    return cmd_errno(err, errno, "standard output", "make room and run again");
 }
 
 static int run_verb(const struct cmd *cmd, struct args_parsed *p, const struct vec *words, struct err *err)

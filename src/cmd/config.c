@@ -141,7 +141,7 @@ static int unknown_key(struct reader *r, const struct scope *s, const yaml_node_
 /* --config and --help in a config file would mean nothing. */
 static bool allowed_key(const struct opt *opt)
 {
-    return opt && !str_eq(opt->name, "config") && !str_eq(opt->name, "help");
+    return !str_eq(opt->name, "config") && !str_eq(opt->name, "help");
 }
 
 static int read_pair(struct reader *r, const struct scope *s, const yaml_node_t *key, const yaml_node_t *v)
@@ -152,7 +152,10 @@ static int read_pair(struct reader *r, const struct scope *s, const yaml_node_t 
             return 0; /* read before the top-level keys: config_document */
     }
     const struct opt *opt = args_find_opt(s->cmd, scalar(key), strlen(scalar(key)));
-    return allowed_key(opt) ? add_option(r, s, opt, v) : unknown_key(r, s, key);
+    if (opt && !allowed_key(opt))
+        return err_set(r->err, LT_EUSAGE, "%s:%zu: %s: means nothing in a file; give it on the command line", r->path, line_of(key),
+                       opt->name);
+    return opt ? add_option(r, s, opt, v) : unknown_key(r, s, key);
 }
 
 static int repeated(struct reader *r, const yaml_node_t *map, const yaml_node_pair_t *upto, const yaml_node_t *key)

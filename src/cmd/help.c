@@ -163,6 +163,8 @@ void help_main(FILE *out)
     items(out, "Exit status", meta_exits);
 }
 
+extern const struct cmd cmd_help; /* has the common options alone */
+
 int help_without_verb(size_t n, const char *const *words, struct err *err)
 {
     for (size_t i = 0; i < n; i++) {
@@ -175,6 +177,9 @@ int help_without_verb(size_t n, const char *const *words, struct err *err)
             return 0;
         }
     }
+    for (size_t i = 0; i < n; i++)
+        if (str_starts(words[i], "--") && !args_find_opt(&cmd_help, words[i] + 2, strcspn(words[i] + 2, "=")))
+            return err_set(err, LT_EUSAGE, "%s: no such option; lowtide --help lists them", words[i]);
     return err_set(err, LT_EUSAGE, "no verb is given; lowtide --help lists them");
 }
 

@@ -190,7 +190,7 @@ static int open_file(const char *path, struct err *err)
 {
     int fd = str_eq(path, "-") ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : fd_open(AT_FDCWD, path, O_RDONLY, 0);
     if (fd < 0)
-        return err_errno(err, LT_ENOENT, str_eq(path, "-") ? errno : -fd, "%s: cannot be read; name a CSV file", path);
+        return cmd_errno(err, str_eq(path, "-") ? errno : -fd, path, "name a CSV file that can be read");
     return fd;
 }
 
@@ -215,8 +215,12 @@ static int import_fd(const struct args *args, int fd, struct err *err)
 
 static int import_run(const struct args *args, struct err *err)
 {
-    _cleanup_fd_ int fd = open_file(args->pos[1], err);
-    return fd < 0 ? fd : import_fd(args, fd, err);
+    int fd = open_file(args->pos[1], err);
+    if (fd < 0)
+        return fd;
+    int r = import_fd(args, fd, err);
+    fd_close(fd);
+    return r;
 }
 
 static const struct cmd_pos import_pos[] = { { "TARGET", "target", false, false }, { "FILE", "file", false, false }, { 0 } };

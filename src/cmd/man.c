@@ -9,6 +9,7 @@
 #include "cmd/args.h"
 #include "cmd/meta.h"
 
+#define LINE_COLUMNS 78
 #define PAGE_MAX (1u << 20)
 #define MAN_DATE "November 30, 2026" /* moves with VERSION */
 
@@ -26,18 +27,34 @@ static void text_line(struct buf *b, const char *s, size_t len)
     buf_putc(b, '\n');
 }
 
+/* One sentence, on lines of at most LINE_COLUMNS. */
+static void sentence(struct buf *b, const char *s, size_t len)
+{
+    while (len > LINE_COLUMNS) {
+        size_t cut = LINE_COLUMNS;
+        while (cut && s[cut] != ' ')
+            cut--;
+        if (!cut)
+            break; /* one long word */
+        text_line(b, s, cut);
+        s += cut + 1;
+        len -= cut + 1;
+    }
+    text_line(b, s, len);
+}
+
 /* Running text: mdoc wants each sentence to begin on a line of its own. */
 static void prose(struct buf *b, const char *s)
 {
     const char *from = s;
     for (; *s; s++) {
         if (strchr(".?!", *s) && s[1] == ' ' && (isupper((unsigned char)s[2]) || s[2] == '-' || s[2] == '$')) {
-            text_line(b, from, (size_t)(s + 1 - from));
+            sentence(b, from, (size_t)(s + 1 - from));
             from = s + 2;
         }
     }
     if (s > from)
-        text_line(b, from, (size_t)(s - from));
+        sentence(b, from, (size_t)(s - from));
 }
 
 /* One argument of a macro: quoted, so that blanks and punctuation are only text. */
@@ -206,7 +223,7 @@ static void main_page(struct buf *b)
 {
     head(b, "lowtide", META_BRIEF);
     buf_puts(b, ".Nm\n.Ar VERB\n.Op Ar TARGET\n.Op options\n.Nm\n.Cm help\n.Ar VERB\n.Nm\n.Fl \\-version\n.Sh DESCRIPTION\n"
-                ".Nm\nwatches services, keeps what it saw in one file, and says what grows, where, and what to do.\n"
+                ".Nm\nwatches services, keeps what it saw in one file,\nand says what grows, where, and what to do.\n"
                 "The verbs are:\n");
     verb_list(b);
     buf_puts(b, ".Pp\nOptions of every verb:\n");
@@ -216,7 +233,7 @@ static void main_page(struct buf *b)
     buf_puts(b, ".Ss Values\n");
     item_list(b, meta_values);
     buf_puts(b, ".Ss Configuration file\nEvery option is a key of the YAML file named by\n.Fl \\-config :\n"
-                "at the top level for the verb that runs and for options of every verb, or in a section named like the verb.\n"
+                "at the top level for the verb that runs and for options of every verb,\nor in a section named like the verb.\n"
                 "What may be repeated is a list.\nAn unknown key is an error that names its line.\n"
                 ".Bd -literal -offset indent\ndb: /var/lib/lowtide/lowtide.db\nwatch:\n  target: [api=port:8000]\n  interval: 30s\n.Ed\n");
     buf_puts(b, ".Sh ENVIRONMENT\n.Bl -tag -width XDG_STATE_HOME\n.It Ev LOWTIDE_DB\nThe store, when\n.Fl \\-db\nis not given.\n"
@@ -234,7 +251,7 @@ static int write_page(const char *dir, const char *name, const struct buf *page,
     char path[4096];
     str_fmt(path, sizeof path, "%s/%s.1", dir, name);
     int e = fd_write_file(path, page->p, page->len);
-    return e ? err_errno(err, LT_EIO, -e, "%s: cannot be written; choose another folder", path) : 0;
+    return e ? cmd_errno(err, -e, path, "choose another folder") : 0;
 }
 
 static int write_all(const char *dir, struct err *err)
@@ -244,7 +261,7 @@ static int write_all(const char *dir, struct err *err)
     buf_init(&page, PAGE_MAX);
     int e = fd_mkdir_p(dir, 0755);
     if (e)
-        return err_errno(err, LT_EIO, -e, "%s: cannot be made; choose another folder", dir);
+        return cmd_errno(err, -e, dir, "choose another folder");
     main_page(&page);
     int r = write_page(dir, "lowtide", &page, err);
     for (const struct cmd *const *c = cmds; *c && !r; c++) {
@@ -263,6 +280,7 @@ static int man_run(const struct args *args, struct err *err)
     const char *dir = args_str(args, "all");
     const struct cmd *cmd = NULL;
     _cleanup_buf_ struct buf page;
+    buf_init(&page, PAGE_MAX);
     if (dir)
         return write_all(dir, err);
     if (args->npos) {
@@ -270,7 +288,6 @@ static int man_run(const struct args *args, struct err *err)
         if (r)
             return r;
     }
-    buf_init(&page, PAGE_MAX);
     if (cmd)
         verb_page(&page, cmd);
     else

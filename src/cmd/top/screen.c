@@ -67,7 +67,7 @@ int screen_open(struct err *err)
     signals_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals_fd < 0) {
         sigprocmask(SIG_SETMASK, &mask_before, NULL);
-        return err_errno(err, LT_EIO, errno, "the terminal: its signals cannot be taken; try again");
+        return cmd_errno(err, errno, "the terminal's signals", "try again");
     }
     for (size_t i = 0; i < ARRAY_SIZE(fatal); i++)
         sigaction(fatal[i], &action, NULL);

@@ -79,9 +79,9 @@ static int open_timer(const struct watching *w, int64_t first_boot_ns, struct er
     int fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (fd >= 0 && !timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL))
         return fd;
-    err_errno(err, LT_EIO, errno, "the sweep timer: cannot be set; try another --interval");
+    int r = cmd_errno(err, errno, "the sweep timer", "try another --interval");
     fd_close(fd);
-    return LT_EIO;
+    return r;
 }
 
 /* Where the loop stands. Times are of the boot clock. */
@@ -120,7 +120,7 @@ static int turn(struct watching *w, struct schedule *s, struct err *err)
     };
     struct timespec left = time_left(s, clock_boot_ns());
     if (ppoll(p, ARRAY_SIZE(p), &left, NULL) < 0 && errno != EINTR)
-        return err_errno(err, LT_EIO, errno, "waiting for the next sweep: failed; start the watch again");
+        return cmd_errno(err, errno, "waiting for the next sweep", "start the watch again");
     int r = 0;
     if (p[2].revents)
         r = watch_events(w->watch, err);
