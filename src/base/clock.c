@@ -78,7 +78,7 @@ static int64_t floor_div(int64_t a, int64_t b)
 const char *clock_rfc3339(int64_t wall_ns, char out[CLOCK_TEXT_MAX])
 {
     int64_t s = floor_div(wall_ns, NS_PER_S);
-    int64_t ns = wall_ns - s * NS_PER_S;
+    int64_t ns = wall_ns % NS_PER_S + (wall_ns % NS_PER_S < 0 ? NS_PER_S : 0);
     struct date d = date_of(floor_div(s, DAY_S));
     int sec = (int)(s - floor_div(s, DAY_S) * DAY_S);
     int n;

@@ -111,7 +111,7 @@ static int decimal_value(const struct decimal *d, const char *s, size_t len, dou
     locale_t c_locale;
     double v;
 
-    if (d->digits <= 15 && abs(d->exponent) <= 22) {
+    if (d->digits <= 15 && d->exponent >= -22 && d->exponent <= 22) {
         v = d->exponent < 0 ? (double)d->mantissa / tens[-d->exponent] : (double)d->mantissa * tens[d->exponent];
         *ret = d->negative ? -v : v;
         return 0;
@@ -186,7 +186,7 @@ static int parse_quantity(const char *s, const struct unit *units, size_t n, boo
     if (*name == ' ')
         name++;
     for (size_t i = 0; i < n; i++) {
-        if (any_case ? strcasecmp(name, units[i].name) : strcmp(name, units[i].name))
+        if ((any_case ? strcasecmp(name, units[i].name) : strcmp(name, units[i].name)) != 0)
             continue;
         v = round(v * units[i].factor);
         if (!(v >= 0) || v >= 0x1p63)

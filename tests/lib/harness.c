@@ -52,8 +52,10 @@ static void list_folder(const char *path, bool skip_own_fd, struct numbers *ret)
     struct dirent *e;
 
     ret->n = 0;
-    if (!d)
+    if (!d) {
         fail_msg("harness: cannot read %s: %s", path, strerror(errno));
+        return;
+    }
     while ((e = readdir(d))) {
         int64_t v;
 
