@@ -5,7 +5,7 @@
  * (st_blocks * 512), not the length.
  *
  * Never leaves the folder: its path is resolved inside the target's root (openat2 RESOLVE_IN_ROOT), below it no symbolic
- * link is followed and no other file system entered; stat asks no server (AT_STATX_DONT_SYNC).
+ * link is followed and nothing mounted there entered, bind mounts included; stat asks no server (AT_STATX_DONT_SYNC).
  *
  * Bounded: TMPDIR_DEPTH folders deep, TMPDIR_ENTRIES entries, and `budget_ns` per refresh. A walk that does not end within the
  * budget goes on at the next refresh from where it was; until it ends, the result is that of the last whole walk
@@ -42,8 +42,8 @@ void tmpdirs_free(struct tmpdirs *t);
  * round before are dropped. */
 void tmpdirs_round(struct tmpdirs *t);
 
-/* Adds the folders paths[0..n) as seen from pid_dirfd's root up (each device and inode once). A folder that does not exist
- * counts 0. 0, LT_GONE, LT_EPERM (cannot look into the target's root), LT_ELIMIT (over TMPDIR_FOLDERS), LT_ENOMEM. */
+/* Adds the folders paths[0..n) as seen from pid_dirfd's root up: each device and inode once, and none that lies below another
+ * of them (by name). A folder that does not exist counts 0. 0, LT_GONE, LT_EPERM (cannot look into the target's root), LT_ELIMIT (over TMPDIR_FOLDERS), LT_ENOMEM. */
 int tmpdirs_count(struct tmpdirs *t, int pid_dirfd, const char *const *paths, size_t n, struct tmpdir_count *ret,
                   struct err *err);
 
