@@ -48,6 +48,7 @@ struct walk {
     int64_t seen;
     visit_fn visit;
     void *ctx;
+    bool denied;         /* a link could not be read for lack of permission */
 };
 
 int fdkinds_new(struct fdkinds **ret)
@@ -104,8 +105,10 @@ static bool probe(struct walk *w, int64_t fd, const char *name)
 {
     ssize_t n = readlinkat(w->dir, name, w->r->link, sizeof w->r->link - 1);
 
-    if (n < 0)
+    if (n < 0) {
+        w->denied |= errno == EACCES || errno == EPERM;
         return false;
+    }
     w->r->link[n] = '\0';
     w->seen++;
     w->visit(w->ctx, (int)fd, w->r->link, (size_t)n);
@@ -212,6 +215,8 @@ static int walk(struct walk *w, int pid_dirfd, int64_t known, int64_t budget_ns,
         learn_cost(w->r, clock_mono_ns() - start, w->seen);
         if (r != LT_ELIMIT) {
             *ret_exact = true;
+            if (!r && w->denied && !w->seen)
+                r = LT_EPERM; /* the folder can be listed, no link in it read: unknown, not none */
             return r ? err_set(err, r, "descriptors: %s", err_sentence(r)) : 0;
         }
         restart(w->ctx); /* slower than it was last time: what was read is the low numbers only, no fair sample */
@@ -220,6 +225,8 @@ static int walk(struct walk *w, int pid_dirfd, int64_t known, int64_t budget_ns,
     w->deadline_ns = start + budget_ns;
     *ret_exact = false;
     walk_sampled(w, range_of(w, known));
+    if (w->denied && !w->seen)
+        return err_set(err, LT_EPERM, "descriptors: %s", err_sentence(LT_EPERM));
     return 0;
 }
 

@@ -1,0 +1,206 @@
+/* Inside the sampler: what watch.c, find.c, member.c, reading.c, ending.c, orphan.c and target.c share. Not for other folders.
+ *
+ * A member is a process of a target, known by its number in one map. Its states:
+ *
+ *     NEW     known from a fork event or a scan, not yet opened: no life, no row
+ *     LIVE    opened, has a life, is read at every sweep
+ *     LOST    found gone when it was read; how it ended may still be told by an event
+ *     ZOMBIE  has ended (its life too), its parent has not waited for it: counted in its parent's zombies
+ *
+ * Invariants (tests cite the numbers):
+ *  E1  A LIVE member's descriptors belong to the process its key names: its start was read through them.
+ *  E2  A life that was begun is ended exactly once, by watch_close at the latest.
+ *  E3  A process is a member of one target at most; this process is never one.
+ *  E4  A row is written only after all reads of that sweep for it went well; a process that goes in between has no row.
+ *  E5  Events older than a target's joining do not count for it.
+ */
+#ifndef LT_SOURCE_ENGINE_H
+#define LT_SOURCE_ENGINE_H
+
+#include "base/base.h"
+#include "source/cgroup.h"
+#include "source/events.h"
+#include "source/fdkinds.h"
+#include "source/oomlog.h"
+#include "source/procfs.h"
+#include "source/proctab.h"
+#include "source/selector.h"
+#include "source/shm.h"
+#include "source/sockets.h"
+#include "source/source.h"
+#include "source/tmpdir.h"
+
+#define NO_LIFE INT64_C(-1)
+#define SPARE_FDS 256           /* left for the rest of the program when descriptors are kept per process */
+#define FULL_KEEP_MAX 4096      /* up to so many lives also stat stays open (8 KiB of kernel memory each with statm) */
+
+enum member_state { MEMBER_FREE, MEMBER_NEW, MEMBER_LIVE, MEMBER_LOST, MEMBER_ZOMBIE };
+
+struct member {
+    struct life_key key;
+    int64_t life_id;            /* NO_LIFE until begun and after its end */
+    int64_t since_mono_ns;      /* when it became known */
+    int64_t cpu_seen_ns;        /* CPU clock at the last reading of stat; -1: read it next time */
+    int64_t lost_status;        /* wait status told by an event, -1: not told */
+    int64_t kinds_fds;          /* descriptors when the kinds were read, -1: never */
+    int64_t kinds_cpu_ns;       /* cpu_seen_ns then */
+    int64_t shm_cpu_ns;         /* cpu_seen_ns when its open segments were read; 0: never */
+    uint32_t kinds_sweep, status_sweep, stat_sweep; /* when they were read last */
+    uint32_t lost_sweep;        /* when it was found gone */
+    uint32_t generation;        /* of the slot, for cookies */
+    int32_t ppid, pgrp, sid, threads;
+    int32_t dirfd, statm_fd, stat_fd, pidfd;
+    uint16_t target;
+    uint8_t state;
+    bool root;                  /* chosen by the selector itself */
+    bool promoted;              /* a left-over that took the place of a gone root */
+    bool orphan;                /* its parent ended before it */
+    bool permitted;             /* the kernel shows us its exit code */
+    bool counted;               /* its fork was counted: so is its exit */
+    bool exec_seen;             /* another program than its parent's */
+    bool alone;                 /* first thread ended, others run */
+    bool fresh;                 /* read well in this sweep */
+    char comm[COMM_MAX];
+    size_t sockets_at, sockets_n; /* its part of watch.sock_list in this sweep */
+    double sockets_scale;
+    int64_t v[METRIC_N];
+};
+
+/* The file a pidfile selector names, as it was when its pid was read. */
+struct pidfile_stamp { int64_t mtime_ns; uint64_t ino; int64_t size; int32_t pid; };
+
+struct target {
+    char *name;
+    struct selector sel;
+    int64_t id;                 /* the store's */
+    int64_t life_id;            /* of the target's own row */
+    int64_t since_mono_ns;      /* E5: of the first joining */
+    size_t members, roots;      /* NEW, LIVE or LOST */
+    uint64_t forks, exits;
+    struct cgroup cgroup;       /* of its first root; version 0: none */
+    bool cgroup_shared;
+    int64_t oom_seen;           /* the group's counter when last looked at, less kills already named */
+    struct pidfile_stamp pidfile;
+    uint64_t sockets_sum;       /* of the listening sockets' inodes at the last search */
+    struct shm *shm;
+    bool was_read;              /* its slow values, once */
+    bool present, said_waiting, said_ambiguous, spent; /* spent: pid:N has ended, it does not come back */
+    int64_t v[METRIC_N];
+};
+
+struct watch {
+    struct watch_config config;
+    struct watch_sink sink;
+    int proc_fd;
+    int32_t self;               /* our own pid, never a member */
+    uint8_t boot_id[16];
+    int64_t hz, page;
+    uint64_t exe_ino, exe_dev;  /* of this program; 0: not known */
+    bool cpu_clock;             /* procfs_cpu_clock_ns works for the pids of this /proc */
+    bool fd_by_size;
+    long fd_limit, fd_kept;     /* descriptors we may keep, and do */
+    struct proctab tab;
+    struct events *events;
+    struct oomlog oomlog;
+    struct cgroup_mounts mounts;
+    bool has_mounts, has_own_cgroup;
+    struct cgroup own_cgroup;
+    struct vec targets;         /* of struct target */
+    struct vec members;         /* of struct member; slots are reused */
+    struct vec free_slots;      /* of uint32_t */
+    struct vec order;           /* of uint32_t: LIVE members by life id */
+    struct map by_pid;          /* pid to slot */
+    struct vec rows;            /* of struct sample */
+    struct vec sock_list;       /* of struct fd_socket: of the members read in this sweep */
+    struct vec pids;            /* of int32_t: scratch */
+    struct vec tops;            /* of struct proctab_entry: scratch */
+    struct vec holders;         /* of struct holder: scratch */
+    struct vec own_line;        /* of int32_t: our own pid and those above it */
+    struct map leaders;         /* pids that lead or led a session or process group, to their target */
+    struct fdkinds *kinds;
+    struct sockets *sockets;
+    struct tmpdirs *tmpdirs;
+    struct tally *tally;
+    uint32_t sweep;             /* number of this sweep, from 1 */
+    bool someone_died;          /* since the last sweep: parents may have changed */
+    bool rescan;                /* the next sweep looks at the whole host */
+    bool overflowed;            /* since the last rescan */
+    int64_t wall_ns;            /* of this sweep */
+    int sink_error;             /* what sink.begin said; ends the sweep */
+    bool said_limit, said_permission_fd, said_permission_events, said_overflow;
+    struct watch_stats stats;
+};
+
+static inline struct target *target_at(const struct watch *w, size_t i) { return vec_at(&w->targets, i); }
+static inline struct member *member_at(const struct watch *w, size_t i) { return vec_at(&w->members, i); }
+static inline struct target *target_of(const struct watch *w, const struct member *m) { return target_at(w, m->target); }
+
+/* Whether this sweep is one of those for what is done every `every` sweeps: the first, and so on. */
+static inline bool watch_due(const struct watch *w, unsigned every) { return (w->sweep - 1) % every == 0; }
+
+/* ---- member.c: the table ---------------------------------------------------------------------------------------- */
+
+struct member *member_find(const struct watch *w, int32_t pid);           /* NULL: none */
+/* A NEW member; the one there is when the pid is known. NULL: full (said once), out of memory, or ourselves (E3). */
+struct member *member_join(struct watch *w, size_t target, int32_t pid, int32_t ppid, int64_t mono_ns);
+void member_drop(struct watch *w, struct member *m);                      /* closes, forgets; its life has been ended */
+uint64_t member_cookie(const struct watch *w, const struct member *m);
+struct member *member_of_cookie(const struct watch *w, uint64_t cookie);  /* NULL: that one is no more */
+/* Opens a NEW member and begins its life: 0; LT_GONE; LT_TORN: it is a zombie already; or what sink.begin said, which is
+ * kept in w->sink_error. */
+int member_open(struct watch *w, struct member *m);
+/* A life for one that died before it was ever read (by a signal): what is known of it is in st. */
+int member_begin_unread(struct watch *w, struct member *m, const struct proc_stat *st);
+void member_is_zombie(struct watch *w, struct member *m);                 /* ended, not reaped: keeps what shows it */
+void member_watch_exit(struct watch *w, struct member *m);                /* its pidfd will tell (EVENT_PIDFD) */
+void member_unorder(struct watch *w, const struct member *m);             /* no more rows */
+
+/* ---- reading.c: one member, one sweep --------------------------------------------------------------------------- */
+
+/* Cheap values. 0, LT_GONE, or an error of one file (the values it gives are METRIC_NA). */
+int reading_quick(struct watch *w, struct member *m);
+/* Kinds, status: when due. Sockets are added to w->sock_list. */
+int reading_slow(struct watch *w, struct member *m); /* 0 or LT_GONE */
+void reading_sockets(struct watch *w);  /* second half: TCP states of all whose kinds were read */
+void reading_histograms(struct watch *w, struct member *m);
+/* stat through what is held, or by number with the start checked: 0, LT_GONE ... */
+int reading_stat(struct watch *w, const struct member *m, struct proc_stat *ret);
+
+/* ---- ending.c ---------------------------------------------------------------------------------------------------- */
+
+void ending_event(void *ctx, const struct event *e);   /* event_fn over struct watch */
+/* A member that could not be read: finds out how it ended as far as can be told now. */
+void ending_lost(struct watch *w, struct member *m);
+void ending_unopened(struct watch *w, struct member *m, bool zombie); /* NEW, and dead or gone when it was to be opened */
+void ending_settle(struct watch *w);                   /* LOST members whose end nobody told: vanished; zombies that were reaped */
+void ending_close(struct watch *w);                    /* E2 */
+
+/* ---- find.c ------------------------------------------------------------------------------------------------------ */
+
+/* Looks for roots of the target; `thorough` looks at all processes, not the new ones only. */
+int find_roots(struct watch *w, size_t target, bool thorough, struct err *err);
+void find_descendants(struct watch *w);                /* processes of the last scan whose parent is a member */
+void find_by_exec(struct watch *w, int32_t pid);       /* cmd selectors, for a program just started */
+bool find_joins_root(struct watch *w, size_t target, int32_t pid); /* makes pid a root: false when it is gone or taken */
+
+/* ---- tree.c ------------------------------------------------------------------------------------------------------ */
+
+void tree_count(struct watch *w);                      /* CHILDREN and ZOMBIES of every LIVE member */
+void tree_parent_changed(struct watch *w, struct member *m, int32_t ppid);
+void tree_after_deaths(struct watch *w);               /* makes those be read whose parent is no more */
+void tree_orphans(struct watch *w);                    /* host-wide: re-parented processes of a target's group or session */
+/* Whether a process of the target's own group, whose parent is outside of it, has left the tree. */
+bool tree_is_left_over(struct watch *w, size_t target, const struct proctab_entry *e);
+void tree_take_left_over(struct watch *w, size_t target, const struct proctab_entry *e);
+
+/* ---- target.c ---------------------------------------------------------------------------------------------------- */
+
+int target_init(struct target *t, const char *name, const char *selector, int64_t id, struct err *err);
+void target_release(struct target *t);
+int target_joined(struct watch *w, struct target *t, const struct member *root); /* a root was opened: 0 or what sink.begin said */
+void target_presence(struct watch *w);                 /* notes: found, gone, waiting */
+void target_read(struct watch *w, struct target *t, bool slow);
+void watch_note(struct watch *w, const struct target *t, const char *kind, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

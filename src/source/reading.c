@@ -1,0 +1,312 @@
+#include <string.h>
+
+#include "source/engine.h"
+
+/* When the CPU clock of a process has not moved, no thread of it ran: its parent (unless that one died, which we see), its
+ * threads, faults and descriptors are as they were, and only statm, which others can change (reclaim), is read. Two things
+ * others can change are refreshed at the slow rate: descriptors shared with another process (CLONE_FILES), and whether
+ * an open file has been deleted. */
+static bool ran_since(const struct watch *w, struct member *m, int64_t *ret_cpu_ns)
+{
+    *ret_cpu_ns = w->cpu_clock ? procfs_cpu_clock_ns(m->key.pid) : -1;
+    return *ret_cpu_ns < 0 || m->cpu_seen_ns < 0 || *ret_cpu_ns != m->cpu_seen_ns ||
+           w->sweep - m->stat_sweep >= w->config.slow_every;
+}
+
+/* A directory fd of the member: the kept one, or one for now (*temp, the caller's) whose start is checked (E1). */
+static int member_dir(const struct watch *w, const struct member *m, int *temp)
+{
+    struct proc_stat st;
+    int r;
+
+    if (m->dirfd >= 0)
+        return m->dirfd;
+    *temp = procfs_open_pid(w->proc_fd, m->key.pid);
+    if (*temp < 0)
+        return *temp;
+    r = procfs_stat(*temp, &st);
+    if (r < 0)
+        return r;
+    return st.start == m->key.start ? *temp : LT_GONE;
+}
+
+int reading_stat(struct watch *w, const struct member *m, struct proc_stat *ret)
+{
+    int r;
+
+    if (m->stat_fd >= 0)
+        return procfs_stat_kept(m->stat_fd, ret);
+    if (m->dirfd >= 0)
+        return procfs_stat(m->dirfd, ret);
+    r = procfs_stat_of(w->proc_fd, m->key.pid, ret);
+    if (r < 0)
+        return r;
+    return !m->key.start || ret->start == m->key.start ? 0 : LT_GONE;
+}
+
+static void put_memory(const struct watch *w, struct member *m, const struct proc_statm *s)
+{
+    int64_t shared = MIN(s->shared, s->resident);
+
+    m->v[METRIC_RSS] = s->resident * w->page;
+    m->v[METRIC_RSS_ANON] = (s->resident - shared) * w->page;
+    m->v[METRIC_RSS_FILE] = shared * w->page;
+    /* shared = file + shmem; shmem is read at the lower rate and carried in between. */
+    if (m->v[METRIC_RSS_SHMEM] != METRIC_NA) {
+        m->v[METRIC_RSS_SHMEM] = MIN(m->v[METRIC_RSS_SHMEM], m->v[METRIC_RSS_FILE]);
+        m->v[METRIC_RSS_FILE] -= m->v[METRIC_RSS_SHMEM];
+    }
+}
+
+/* statm of the process; when its first thread has ended while others run, of one of those. */
+static int read_memory(const struct watch *w, struct member *m, int dirfd)
+{
+    struct proc_statm s;
+    int32_t tid = m->alone ? procfs_other_thread(dirfd, m->key.pid) : 0;
+    int r;
+
+    if (tid)
+        r = procfs_statm_of_thread(dirfd, tid, &s);
+    else
+        r = m->statm_fd >= 0 ? procfs_statm_kept(m->statm_fd, &s) : procfs_statm(dirfd, &s);
+    if (r < 0)
+        return r;
+    if (!s.size && !m->alone)
+        m->cpu_seen_ns = -1; /* a zombie, or its first thread has ended: stat tells */
+    put_memory(w, m, &s);
+    return 0;
+}
+
+static void take_stat(struct watch *w, struct member *m, const struct proc_stat *st, int64_t cpu_ns)
+{
+    int64_t stat_ns = (int64_t)st->cpu_ticks * (NS_PER_S / w->hz);
+
+    m->cpu_seen_ns = cpu_ns;
+    m->stat_sweep = w->sweep;
+    /* Never backwards within a life, also when the clock gives way to ticks. */
+    m->v[METRIC_CPU_NS] = MAX(m->v[METRIC_CPU_NS], cpu_ns >= 0 ? cpu_ns : stat_ns);
+    m->v[METRIC_MINFLT] = (int64_t)st->minflt;
+    m->v[METRIC_MAJFLT] = (int64_t)st->majflt;
+    m->v[METRIC_THREADS] = st->threads;
+    m->threads = st->threads;
+    m->pgrp = st->pgrp;
+    m->sid = st->sid;
+    if (st->ppid != m->ppid)
+        tree_parent_changed(w, m, st->ppid);
+}
+
+/* stat and the descriptor count: 0, LT_GONE also for a zombie. */
+static int read_active(struct watch *w, struct member *m, int dirfd, int64_t cpu_ns)
+{
+    struct proc_stat st;
+    int64_t fds;
+    int r = reading_stat(w, m, &st);
+
+    if (r < 0)
+        return r;
+    if (st.start != m->key.start)
+        return LT_GONE;
+    m->alone = st.state == 'Z' && st.threads > 1;
+    if ((st.state == 'Z' && !m->alone) || st.state == 'X')
+        return LT_GONE;
+    take_stat(w, m, &st, cpu_ns);
+    /* The folder of a first thread that has ended is empty, of course. */
+    r = m->alone ? LT_EUNSUPPORTED : procfs_fd_count(dirfd, w->fd_by_size, &fds);
+    if (r == LT_GONE)
+        return r;
+    m->v[METRIC_FDS] = r < 0 ? METRIC_NA : fds;
+    return 0;
+}
+
+int reading_quick(struct watch *w, struct member *m)
+{
+    _cleanup_fd_ int temp = -1;
+    int dirfd = member_dir(w, m, &temp);
+    int64_t cpu_ns;
+    int r;
+
+    if (dirfd < 0)
+        return dirfd;
+    r = read_memory(w, m, dirfd);
+    if (r == LT_GONE)
+        return r;
+    if (r < 0)
+        m->v[METRIC_RSS] = m->v[METRIC_RSS_ANON] = m->v[METRIC_RSS_FILE] = METRIC_NA;
+    /* The clock is read before stat: what runs in between shows at the next sweep. */
+    if (!ran_since(w, m, &cpu_ns))
+        return 0;
+    r = read_active(w, m, dirfd, cpu_ns);
+    if (r == 0 && m->alone)
+        r = read_memory(w, m, dirfd) == LT_GONE ? LT_GONE : 0;
+    if (r != LT_GONE && r < 0) {
+        static const int of_stat[] = { METRIC_FDS, METRIC_THREADS, METRIC_MINFLT, METRIC_MAJFLT, METRIC_CPU_NS };
+
+        for (size_t i = 0; i < ARRAY_SIZE(of_stat); i++)
+            m->v[of_stat[i]] = METRIC_NA;
+        m->cpu_seen_ns = -1;
+    }
+    return r == LT_GONE ? LT_GONE : 0;
+}
+
+/* ---- the lower rate ---------------------------------------------------------------------------------------------- */
+
+static bool fds_moved(const struct member *m)
+{
+    int64_t moved = m->v[METRIC_FDS] - m->kinds_fds;
+
+    if (m->v[METRIC_FDS] == METRIC_NA)
+        return m->kinds_fds >= 0;
+    return m->kinds_fds < 0 || moved > 8 || moved < -8 || moved * 50 > m->kinds_fds || moved * 50 < -m->kinds_fds;
+}
+
+/* Sockets change state without the process running; what has none and did not run is as it was. */
+static bool kinds_due(const struct watch *w, const struct member *m)
+{
+    bool full = watch_due(w, w->config.kinds_every) || watch_due(w, w->config.slow_every);
+
+    if (fds_moved(m))
+        return true;
+    if (!full)
+        return false;
+    return m->cpu_seen_ns < 0 || m->cpu_seen_ns != m->kinds_cpu_ns || m->v[METRIC_SOCKETS] != 0 ||
+           w->sweep - m->kinds_sweep >= 3 * w->config.kinds_every;
+}
+
+static void blank_kinds(struct member *m)
+{
+    for (int i = METRIC_SOCKETS; i <= METRIC_UNIX_SOCKETS; i++)
+        m->v[i] = METRIC_NA;
+}
+
+static void say_permission(struct watch *w, const struct member *m)
+{
+    if (w->said_permission_fd)
+        return;
+    w->said_permission_fd = true;
+    watch_note(w, target_of(w, m), "permission",
+               "the descriptors of process %d cannot be looked at: kinds and sockets stay unknown; run as its user, or with "
+               "CAP_SYS_PTRACE", (int)m->key.pid);
+}
+
+static int read_kinds(struct watch *w, struct member *m, int dirfd)
+{
+    struct fd_kinds k;
+    size_t at = w->sock_list.n, lost = 0;
+    struct err err;
+    int r = fdkinds_read(w->kinds, dirfd, w->fd_by_size ? m->v[METRIC_FDS] : -1, w->config.kinds_budget_ns, &k,
+                         w->sockets ? &w->sock_list : NULL, &lost, &err);
+
+    m->kinds_sweep = w->sweep;
+    m->kinds_fds = m->v[METRIC_FDS];
+    m->kinds_cpu_ns = m->cpu_seen_ns;
+    if (r < 0 || lost) {
+        w->sock_list.n = at;
+        blank_kinds(m);
+        if (r == LT_EPERM)
+            say_permission(w, m);
+        if (r < 0)
+            return r == LT_GONE ? r : 0;
+    }
+    fdkinds_metrics(&k, m->v);
+    if (m->v[METRIC_FDS] == METRIC_NA)
+        m->v[METRIC_FDS] = k.fds;
+    m->sockets_at = at;
+    m->sockets_n = w->sock_list.n - at;
+    m->sockets_scale = k.scale;
+    return 0;
+}
+
+static void read_status(const struct watch *w, struct member *m, int dirfd)
+{
+    struct proc_status s;
+
+    if (m->status_sweep && w->sweep - m->status_sweep < w->config.kinds_every)
+        return;
+    m->status_sweep = w->sweep;
+    if (procfs_status(dirfd, &s) < 0)
+        s = (struct proc_status){ METRIC_NA, METRIC_NA, 0, 0 };
+    if (m->v[METRIC_RSS_SHMEM] != METRIC_NA)
+        m->v[METRIC_RSS_FILE] += m->v[METRIC_RSS_SHMEM]; /* file + shmem again, to be split anew */
+    m->v[METRIC_RSS_SHMEM] = m->v[METRIC_RSS_FILE] == METRIC_NA ? METRIC_NA : s.rss_shmem;
+    m->v[METRIC_SWAP] = s.swap;
+    if (m->v[METRIC_RSS_SHMEM] == METRIC_NA)
+        return;
+    m->v[METRIC_RSS_SHMEM] = MIN(m->v[METRIC_RSS_SHMEM], m->v[METRIC_RSS_FILE]);
+    m->v[METRIC_RSS_FILE] -= m->v[METRIC_RSS_SHMEM];
+}
+
+int reading_slow(struct watch *w, struct member *m)
+{
+    _cleanup_fd_ int temp = -1;
+    bool kinds = kinds_due(w, m);
+    int dirfd;
+
+    m->sockets_n = SIZE_MAX; /* not read in this sweep */
+    if (!kinds && m->status_sweep && w->sweep - m->status_sweep < w->config.kinds_every)
+        return 0;
+    dirfd = member_dir(w, m, &temp);
+    if (dirfd < 0)
+        return dirfd == LT_GONE ? dirfd : 0;
+    read_status(w, m, dirfd);
+    return kinds ? read_kinds(w, m, dirfd) : 0;
+}
+
+void reading_sockets(struct watch *w)
+{
+    const struct fd_socket *list = w->sock_list.items;
+    bool stale = false;
+
+    for (size_t i = 0; i < w->order.n; i++) {
+        struct member *m = member_at(w, *(uint32_t *)vec_at(&w->order, i));
+
+        _cleanup_fd_ int temp = -1;
+        int dirfd;
+
+        if (!m->fresh || m->sockets_n == SIZE_MAX)
+            continue;
+        if (!m->sockets_n) {
+            for (int j = METRIC_CONNECTIONS; j <= METRIC_UNIX_SOCKETS; j++)
+                m->v[j] = 0;
+            continue;
+        }
+        if (!stale)
+            sockets_stale(w->sockets);
+        stale = true;
+        dirfd = member_dir(w, m, &temp);
+        if (dirfd >= 0 && sockets_want(w->sockets, dirfd, NULL) != LT_GONE)
+            sockets_count(w->sockets, dirfd, list + m->sockets_at, m->sockets_n, m->sockets_scale, m->v);
+    }
+}
+
+/* ---- histograms -------------------------------------------------------------------------------------------------- */
+
+#define HISTOGRAM_TOP 32
+
+struct tell { struct watch *w; int64_t life_id; const char *what; };
+
+static int tell_row(void *ctx, const char *key, int64_t count)
+{
+    const struct tell *t = ctx;
+
+    t->w->sink.histogram(t->w->sink.ctx, t->life_id, t->what, key, count);
+    return 0;
+}
+
+void reading_histograms(struct watch *w, struct member *m)
+{
+    _cleanup_fd_ int temp = -1;
+    int dirfd = member_dir(w, m, &temp);
+    struct tell tell = { w, m->life_id, "path" };
+    const struct fd_socket *list = w->sock_list.items;
+
+    if (dirfd < 0 || !w->sink.histogram)
+        return;
+    if (fdkinds_paths(w->kinds, dirfd, w->fd_by_size ? m->v[METRIC_FDS] : -1, w->config.kinds_budget_ns, w->tally, NULL) == 0)
+        tally_each(w->tally, HISTOGRAM_TOP, tell_row, &tell);
+    if (m->sockets_n == SIZE_MAX || !m->sockets_n)
+        return;
+    sockets_peers(w->sockets, list + m->sockets_at, m->sockets_n, w->tally);
+    tally_scale(w->tally, m->sockets_scale);
+    tell.what = "peer";
+    tally_each(w->tally, HISTOGRAM_TOP, tell_row, &tell);
+}
