@@ -40,17 +40,20 @@ static const char *bytes(int64_t v, bool known, char out[UNITS_TEXT_MAX])
 
 static void totals(const struct top_view *v, const struct top_rows *rows, struct buf *out)
 {
-    int64_t sum[METRIC_N] = { 0 };
+    int64_t sum[METRIC_N];
     size_t processes = 0;
     char line[LINE_MAX_BYTES], a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], c[UNITS_TEXT_MAX], d[UNITS_TEXT_MAX];
+    for (int m = 0; m < METRIC_N; m++)
+        sum[m] = METRIC_NA;
     VEC_EACH(const struct top_row, r, &rows->rows) {
         processes += r->pid != 0;
         for (int m = 0; m < METRIC_N; m++)
-            sum[m] += r->v[m] > 0 ? r->v[m] : 0;
+            if (r->v[m] != METRIC_NA)
+                sum[m] = MAX(sum[m], (int64_t)0) + r->v[m];
     }
     str_fmt(line, sizeof line, "%zu processes  %s anonymous  %s descriptors  %s threads  %s temp files", processes,
-            units_bytes((double)sum[METRIC_RSS_ANON], a), units_count((double)sum[METRIC_FDS], b),
-            units_count((double)sum[METRIC_THREADS], c), units_count((double)sum[METRIC_TMPFILES], d));
+            bytes(sum[METRIC_RSS_ANON], sum[METRIC_RSS_ANON] != METRIC_NA, a), count(sum[METRIC_FDS], b),
+            count(sum[METRIC_THREADS], c), count(sum[METRIC_TMPFILES], d));
     put_line(v, out, TERM_PLAIN, line);
 }
 
