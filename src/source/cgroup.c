@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/units.h"
+#include "source/lines.h"
 
 #define CGROUP_TEXT 8192        /* /proc/PID/cgroup: a line a hierarchy */
 #define PIDS_BUFFER 8192
@@ -143,43 +144,37 @@ int cgroup_at(const struct cgroup_mounts *m, const char *path, struct cgroup *re
 
 /* ---- members ---------------------------------------------------------------------------------------------------- */
 
-static int add_pid(struct vec *pids, struct slice line)
+struct pids_walk {
+    struct vec *pids;
+    int depth;
+    int code;                    /* of vec_append */
+};
+
+static bool add_pid(void *ctx, const char *line, size_t len)
 {
+    struct pids_walk *w = ctx;
     int64_t v;
     int32_t pid;
 
-    if (units_int(line.p, line.len, &v) || v <= 0 || v > INT32_MAX)
-        return 0;
+    if (units_int(line, len, &v) || v <= 0 || v > INT32_MAX)
+        return true;
     pid = (int32_t)v;
-    return vec_append(pids, &pid);
+    w->code = vec_append(w->pids, &pid);
+    return w->code == 0;
 }
 
-/* The lines of cgroup.procs in dirfd, however many. */
-static int pids_here(int dirfd, struct vec *pids)
+/* The pids in dirfd, however many. A group removed meanwhile, or a threaded one (which lists none), has none. */
+static int pids_here(int dirfd, struct pids_walk *w)
 {
     char buffer[PIDS_BUFFER];
-    size_t have = 0;
     _cleanup_fd_ int fd = fd_open(dirfd, "cgroup.procs", O_RDONLY, 0);
 
     if (fd < 0)
         return fd == -ENOENT || fd == -EOPNOTSUPP ? 0 : LT_EIO;
-    for (;;) {
-        ssize_t n = read(fd, buffer + have, sizeof buffer - have);
-        if (n < 0)
-            return errno == ENODEV || errno == EOPNOTSUPP ? 0 : LT_EIO; /* removed meanwhile; a threaded group */
-        if (n == 0)
-            return have ? add_pid(pids, (struct slice){ buffer, have }) : 0;
-        char *from = buffer, *end = buffer + have + n, *nl;
-        for (; (nl = memchr(from, '\n', (size_t)(end - from))); from = nl + 1) {
-            int r = add_pid(pids, (struct slice){ from, (size_t)(nl - from) });
-            if (r)
-                return r;
-        }
-        have = (size_t)(end - from);
-        if (have == sizeof buffer)
-            return LT_EPARSE;
-        memmove(buffer, from, have);
-    }
+    int r = lines_each(fd, buffer, sizeof buffer, add_pid, w);
+    if (r == -ENODEV || r == -EOPNOTSUPP)
+        return 0;
+    return r < 0 ? LT_EIO : w->code;
 }
 
 /* Calls fn for each folder in dirfd, with its name; a negative return stops. fdopendir allocates inside libc. */
@@ -200,11 +195,6 @@ static int each_folder(int dirfd, int (*fn)(void *ctx, int dirfd, const char *na
     return MIN(r, 0);
 }
 
-struct pids_walk {
-    struct vec *pids;
-    int depth;
-};
-
 static int pids_below(void *ctx, int dirfd, const char *name)
 {
     struct pids_walk *w = ctx;
@@ -213,7 +203,7 @@ static int pids_below(void *ctx, int dirfd, const char *name)
 
     if (fd < 0)
         return 0; /* gone meanwhile */
-    if ((r = pids_here(fd, w->pids)) || w->depth >= PIDS_DEPTH)
+    if ((r = pids_here(fd, w)) || w->depth >= PIDS_DEPTH)
         return r;
     w->depth++;
     r = each_folder(fd, pids_below, w);
@@ -230,7 +220,7 @@ int cgroup_pids(const struct cgroup *g, bool deep, struct vec *pids, struct err 
     if (fd < 0)
         return fd == -ENOENT ? err_set(err, LT_GONE, "cgroup %s: the group is gone", g->path)
                              : err_errno(err, LT_EIO, -fd, "cgroup %s", g->path);
-    r = pids_here(fd, pids);
+    r = pids_here(fd, &w);
     if (r == 0 && deep)
         r = each_folder(fd, pids_below, &w);
     return r ? err_set(err, r, "cgroup %s: %s", g->path, err_sentence(r)) : 0;

@@ -9,8 +9,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "source/cgroup.h"
+#include "source/lines.h"
 
-#define MOUNTINFO_LINE 4096
+#define MOUNTINFO_LINE 16384
 
 static bool exists(const char *dir, const char *name)
 {
@@ -58,13 +59,19 @@ static struct cgroup_mount *slot_for(struct cgroup_mounts *m, struct slice type,
     return options_have(options, "memory") ? &m->memory : options_have(options, "name=systemd") ? &m->systemd : NULL;
 }
 
+struct mount_search {
+    struct cgroup_mounts *mounts;
+    const char *cgroup_root;
+};
+
 /* "32 23 0:29 ROOT DIR OPTIONS [TAGS...] - TYPE SOURCE SUPER_OPTIONS": the first mount of each below cgroup_root is taken. */
-static void take_line(struct cgroup_mounts *m, struct slice line, const char *cgroup_root)
+static bool take_line(void *ctx, const char *text, size_t len)
 {
-    struct slice word, root = { 0 }, dir = { 0 }, type = { 0 }, options = { 0 };
+    struct mount_search *s = ctx;
+    struct slice line = { text, len }, word, root = { 0 }, dir = { 0 }, type = { 0 }, options = { 0 };
     char path[CGROUP_PATH_MAX];
     int after_dash = -1;
-    size_t n = strlen(cgroup_root);
+    size_t n = strlen(s->cgroup_root);
 
     for (int i = 0; slice_next(&line, ' ', &word); i++) {
         if (i == 3)
@@ -78,37 +85,23 @@ static void take_line(struct cgroup_mounts *m, struct slice line, const char *cg
         if (after_dash < 0 && i >= 6 && slice_eq(word, "-"))
             after_dash = 0;
     }
-    struct cgroup_mount *slot = slot_for(m, type, options);
+    struct cgroup_mount *slot = slot_for(s->mounts, type, options);
     if (!slot || slot->dir[0] || !unescape(dir, path, sizeof path))
-        return;
-    if (strncmp(path, cgroup_root, n) || (path[n] != '/' && path[n] != '\0'))
-        return;
+        return true;
+    if (strncmp(path, s->cgroup_root, n) || (path[n] != '/' && path[n] != '\0'))
+        return true;
     if (unescape(root, slot->root, sizeof slot->root))
         str_copy(slot->dir, sizeof slot->dir, path);
+    return true;
 }
 
 static int from_mountinfo(struct cgroup_mounts *m, const char *mountinfo, const char *cgroup_root)
 {
-    char buffer[4 * MOUNTINFO_LINE];
-    size_t have = 0;
+    char buffer[MOUNTINFO_LINE]; /* overlay mounts can have longer lines: not ours */
+    struct mount_search s = { m, cgroup_root };
     _cleanup_fd_ int fd = fd_open(AT_FDCWD, mountinfo, O_RDONLY, 0);
 
-    if (fd < 0)
-        return fd;
-    for (;;) {
-        ssize_t n = read(fd, buffer + have, sizeof buffer - have);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n < 0 ? -errno : 0;
-        char *from = buffer, *end = buffer + have + n, *nl;
-        for (; (nl = memchr(from, '\n', (size_t)(end - from))); from = nl + 1)
-            take_line(m, (struct slice){ from, (size_t)(nl - from) }, cgroup_root);
-        have = (size_t)(end - from);
-        if (have == sizeof buffer) /* overlay mounts can have lines of many pages: not ours */
-            have = 0;
-        memmove(buffer, from, have);
-    }
+    return fd < 0 ? fd : lines_each(fd, buffer, sizeof buffer, take_line, &s);
 }
 
 static void set_mount(struct cgroup_mount *m, const char *root, const char *below)

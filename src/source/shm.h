@@ -4,12 +4,13 @@
  * fails. So a segment must count after its creator died, and must not start or stop counting for no reason. The rule:
  *
  * SysV. The kernel keeps creator pid, last-attach pid, owner uid and creation time. A segment counts when
- *   S1  its creator is a life of the target, running now or seen before (shm_life), whose start is not after its creation; or
+ *   S1  its creator is a life of the target, running now or seen before (shm_life), and it was made within that life; or
  *   S2  the last process that attached or detached it is a running life of the target; or
- *   S3  its creator is no running process, was no life of another target, and its owner or creator uid is the target's; or
+ *   S3  its creator runs no more (or its pid is another's now), was no life of another target, and its owner or creator uid is the target's; or
  *   S4  it counted before (same id, same creation time), as long as it exists.
- * POSIX. The kernel keeps only the owner uid. A regular file in /dev/shm counts when
- *   P1  a process of the target has it open (shm_open_name, from fd links; maps are never read); or
+ * POSIX. The kernel keeps only the owner uid. A regular file in /dev/shm (named semaphores too; folders in it are not entered)
+ * counts when
+ *   P1  a process of the target has it open (shm_open_files, by fd links; maps are never read); or
  *   P2  it counted before by P1 (same inode); or
  *   P3  its owner uid is one of the target's.
  *
@@ -29,7 +30,8 @@
 
 #include "base/err.h"
 
-#define SHM_MAX 65536        /* segments, and lives remembered, of one target */
+#define SHM_MAX 65536        /* segments of one target */
+#define SHM_LIVES 16384      /* lives remembered of one target */
 #define SHM_UIDS 8           /* different users in one target's tree */
 
 struct shm; /* what is known of one target: its lives, users, and which segments counted */
@@ -64,7 +66,8 @@ int shm_count(struct shm *s, const char *proc_root, int pid_dirfd, shm_foreign_f
 struct shm_row {
     int32_t id, cpid, lpid;
     uint32_t uid, cuid;
-    int64_t size, nattch, ctime_s, rss, swap; /* rss, swap: bytes, -1 on kernels without */
+    int64_t size, nattch, used_s, ctime_s; /* used: the last attach or detach, 0 when never */
+    int64_t rss, swap;                     /* bytes */
 };
 bool shm_parse(const char *line, size_t len, struct shm_row *ret);
 

@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "source/lines.h"
 #include "source/namespace.h"
 
 /* Sockets in TIME_WAIT, and requests not yet accepted (NEW_SYN_RECV 12), have no descriptor. */
@@ -249,44 +250,28 @@ bool sockets_parse_unix(const char *line, size_t len, uint64_t *ret_inode)
     return false;
 }
 
-static int take_line(struct pass *p, const char *line, size_t len)
+static bool take_line(void *ctx, const char *line, size_t len)
 {
+    struct pass *p = ctx;
     struct socket_row row = { .proto = SOCKET_UNIX };
     uint64_t inode;
     bool ok = p->t->family == AF_UNIX ? sockets_parse_unix(line, len, &inode) : sockets_parse_inet(line, len, &row, &inode);
 
     if (!ok || inode == 0)
-        return 0;
+        return true;
     row.proto = p->t->proto;
-    return p->stopped = p->sink->fn(p->sink->ctx, inode, &row);
+    p->stopped = p->sink->fn(p->sink->ctx, inode, &row);
+    return p->stopped == 0;
 }
 
 /* One table from text: 0 (also when there is no such table: IPv6 switched off), -errno, or stopped by the sink. */
 static int dump_text(int pid_dirfd, struct pass *p)
 {
     _cleanup_fd_ int fd = fd_open(pid_dirfd, p->t->file, O_RDONLY, 0);
-    size_t have = 0;
 
     if (fd < 0)
         return fd == -ENOENT ? 0 : fd;
-    for (;;) {
-        ssize_t n = read(fd, p->sink->buffer + have, SOCKETDIAG_BUFFER - have);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            return 0;
-        have += (size_t)n;
-        char *from = p->sink->buffer, *end = from + have, *nl;
-        for (; (nl = memchr(from, '\n', (size_t)(end - from))); from = nl + 1)
-            if (take_line(p, from, (size_t)(nl - from)))
-                return 0;
-        have = (size_t)(end - from);
-        if (have == SOCKETDIAG_BUFFER) /* no line of these files is that long: nothing to trust */
-            return -EBADMSG;
-        memmove(p->sink->buffer, from, have);
-    }
+    return lines_each(fd, p->sink->buffer, SOCKETDIAG_BUFFER, take_line, p);
 }
 
 /* ---- both ------------------------------------------------------------------------------------------------------- */
