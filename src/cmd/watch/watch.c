@@ -218,16 +218,20 @@ static int finish(struct watching *w, const struct args *args, const struct vec 
     return r ? r : check_seen(w, targets, err);
 }
 
-static int watch_targets(struct watching *w, const struct args *args, struct store *store, struct vec *targets, struct err *err)
+/* What the command line asked for. */
+struct wanted { const struct args *args; struct vec targets; const char *dirs[TMP_DIRS_MAX]; size_t ndirs; };
+
+static int watch_targets(struct watching *w, struct wanted *wanted, struct store *store, struct err *err)
 {
-    const char *dirs[TMP_DIRS_MAX];
+    const struct args *args = wanted->args;
+    struct vec *targets = &wanted->targets;
     int64_t last;
-    struct watch_config config = { .proc_root = "/proc", .cgroup_root = "/sys/fs/cgroup", .tmp_dirs = dirs };
+    const struct watch_config config = {
+        .proc_root = "/proc", .cgroup_root = "/sys/fs/cgroup", .tmp_dirs = wanted->dirs, .ntmp = wanted->ndirs,
+    };
     recorder_init(&w->recorder, store, targets);
     struct watch_sink sink = recorder_sink(&w->recorder);
-    int r = read_tmp_dirs(args, dirs, &config.ntmp, err);
-    if (!r)
-        r = last_sweep(store, &last, err);
+    int r = last_sweep(store, &last, err);
     if (!r)
         r = watch_open(&w->watch, &config, &sink, err);
     if (!r) {
@@ -244,14 +248,14 @@ static int watch_targets(struct watching *w, const struct args *args, struct sto
     return r;
 }
 
-static int watch_store(struct watching *w, const struct args *args, struct vec *targets, struct err *err)
+static int watch_store(struct watching *w, struct wanted *wanted, struct err *err)
 {
     struct store *store;
     struct err close_err = { 0 };
-    int r = open_store(args, &store, err);
+    int r = open_store(wanted->args, &store, err);
     if (r)
         return r;
-    r = watch_targets(w, args, store, targets, err);
+    r = watch_targets(w, wanted, store, err);
     int c = store_close(store, &close_err);
     if (r || !c)
         return r;
@@ -262,15 +266,20 @@ static int watch_store(struct watching *w, const struct args *args, struct vec *
 static int watch_run(const struct args *args, struct err *err)
 {
     struct watching w = { .duration_ns = args_num(args, "duration", 0), .once = args_flag(args, "once") };
+    struct wanted wanted = { .args = args };
     int64_t interval = args_num(args, "interval", 0);
-    _cleanup_vec_ struct vec targets;
-    vec_init(&targets, sizeof(struct watched), TARGETS_MAX);
     if (interval < INTERVAL_MIN_NS || interval > INTERVAL_MAX_NS)
         return err_set(err, LT_EUSAGE, "--interval %s: not between 10ms and 24h; write one such as 30s", args_str(args, "interval"));
     w.progress = isatty(STDERR_FILENO) && !args->quiet;
     cmd_signal_fd(); /* from here on a stop is clean */
-    int r = read_targets(args, &targets, err);
-    return r ? r : watch_store(&w, args, &targets, err);
+    vec_init(&wanted.targets, sizeof(struct watched), TARGETS_MAX);
+    int r = read_targets(args, &wanted.targets, err);
+    if (!r)
+        r = read_tmp_dirs(args, wanted.dirs, &wanted.ndirs, err);
+    if (!r)
+        r = watch_store(&w, &wanted, err);
+    vec_release(&wanted.targets);
+    return r;
 }
 
 static const struct opt watch_opts[] = {
