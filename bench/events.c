@@ -27,6 +27,7 @@
 
 #define EXITS_MAX 1000
 #define STORM_MAX 1000000
+#define CHILD_US 100000 /* a child that is to die lives so long: one sweep sees it */
 
 static struct order { int storm, exits; const char *cgroup; } orders;
 
@@ -56,14 +57,14 @@ static void tree_storm(int n, int run)
 
 static void child_exit(void)
 {
-    usleep(30000);
+    usleep(CHILD_US);
     atomic_store(&shared->died_ns, clock_mono_ns());
     _exit(7);
 }
 
 static void child_grow(void)
 {
-    usleep(30000);
+    usleep(CHILD_US);
     for (;;) {
         char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (p == MAP_FAILED)
@@ -196,11 +197,15 @@ static int by_value(const void *a, const void *b)
 static void deaths(struct watch *w, int commands, int answers, char c, int n)
 {
     static double late_ms[EXITS_MAX];
+    struct sweep sweep;
     int seen_n = 0, right = 0;
 
     for (int i = 0; i < n; i++) {
         unsigned before = seen.ends;
         order(commands, c);
+        usleep(CHILD_US / 2);
+        watch_events(w, NULL);
+        watch_sweep(w, clock_wall_ns(), &sweep, NULL);
         handle_events(w, answers, 150, 5000);
         if (seen.ends == before)
             continue;

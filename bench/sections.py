@@ -203,7 +203,8 @@ def events(ctx):
             rows.append(missing(what, f"none of {d[key]['made']} was reported"))
         else:
             r = row(what, [d[key]["min_ms"], d[key]["p50_ms"], d[key]["max_ms"]], "ms", 100,
-                    note=f"{d[key]['seen']} of {d[key]['made']} reported, {d[key]['right']} with the right cause")
+                    note=f"{d[key]['seen']} of {d[key]['made']} reported, {d[key]['right']} with the right cause"
+                    + ("; below 0: before the parent itself knew" if d[key]["min_ms"] < 0 else ""))
             r["met"] = d[key]["max_ms"] <= 100 and d[key]["right"] == d[key]["made"]
             rows.append(r)
     return rows

@@ -1,0 +1,202 @@
+/* CPU time of the sampler per process and sweep.
+ *
+ *     sweep [-n PROCESSES] [-f FDS] [-s SWEEPS] [-i INTERVAL_MS] [-a]
+ *
+ * Starts PROCESSES (1,000) sleeping processes with FDS (20) descriptors each under one parent, watches that parent, and
+ * measures the process's own CPU clock over each of SWEEPS (60) sweeps, INTERVAL_MS (200) apart, after three to warm up.
+ * Everything of a sweep is in it: statm, CPU clock, stat and descriptor count when due, kinds, sockets and status at their
+ * default rates, tree, target rows; not the histograms of paths and peers.
+ *
+ *   -a  every process wakes once per interval and writes to a page, so none can be skipped as idle
+ *
+ * Prints: us per process-sample: mean over all sweeps (the amortised cost), min, median, max of single sweeps.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "source/source.h"
+
+#define MAX_SWEEPS 10000
+
+struct options { int processes, fds, sweeps, interval_ms; bool active; };
+
+static void sleep_ms(int64_t ms)
+{
+    nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * NS_PER_MS }, NULL);
+}
+
+static _Noreturn void child(const struct options *o)
+{
+    static volatile char page[4096];
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (int fd = 3; fd < 1024; fd++)
+        fd_close(fd);
+    for (int i = 3; i < o->fds; i++)
+        if (open("/dev/null", O_RDONLY) < 0)
+            _exit(1);
+    while (o->active) {
+        page[0]++;
+        sleep_ms(o->interval_ms);
+    }
+    for (;;)
+        pause();
+}
+
+static _Noreturn void parent(const struct options *o, int ready)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (int i = 0; i < o->processes; i++) {
+        pid_t pid = fork();
+
+        if (pid < 0)
+            _exit(1);
+        if (!pid)
+            child(o);
+    }
+    sleep_ms(500);
+    if (write(ready, "r", 1) != 1)
+        _exit(1);
+    for (;;)
+        pause();
+}
+
+static pid_t start(const struct options *o)
+{
+    int ready[2];
+    char byte;
+    pid_t pid;
+
+    if (pipe(ready) < 0 || (pid = fork()) < 0)
+        return -1;
+    if (!pid)
+        parent(o, ready[1]);
+    close(ready[1]);
+    if (read(ready[0], &byte, 1) != 1)
+        return -1;
+    close(ready[0]);
+    return pid;
+}
+
+static int begin(void *ctx, const struct life_info *info, int64_t *ret_life_id)
+{
+    (void)info;
+    *ret_life_id = ++*(int64_t *)ctx;
+    return 0;
+}
+
+static void end(void *ctx, int64_t life_id, const struct life_end *e, const int64_t last[METRIC_N])
+{
+    (void)ctx, (void)life_id, (void)e, (void)last;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static long rss_kb(void)
+{
+    char text[128];
+    long pages = 0;
+
+    if (fd_read_at(AT_FDCWD, "/proc/self/statm", text, sizeof text) > 0)
+        sscanf(text, "%*d %ld", &pages);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static int measure(const struct options *o, pid_t root, struct err *err)
+{
+    static double us[MAX_SWEEPS];
+    int64_t ids = 0, total = 0;
+    struct watch_sink sink = { .ctx = &ids, .begin = begin, .end = end };
+    struct watch_config config = { 0 };
+    struct watch_stats stats;
+    struct sweep sweep = { 0 };
+    struct watch *w;
+    char selector[32];
+    uint64_t allocs = 0;
+    int r = watch_open(&w, &config, &sink, err);
+
+    if (r < 0)
+        return r;
+    str_fmt(selector, sizeof selector, "pid:%d", (int)root);
+    r = watch_add(w, "bench", selector, 1, err);
+    for (int i = -3; i < o->sweeps && r == 0; i++) {
+        int64_t before = clock_cpu_ns();
+
+        r = watch_sweep(w, clock_wall_ns(), &sweep, err);
+        if (i >= 0) {
+            us[i] = (double)(clock_cpu_ns() - before) / 1e3 / (double)sweep.n;
+            total += clock_cpu_ns() - before;
+        } else {
+            allocs = mem_total_allocs();
+        }
+        sleep_ms(o->interval_ms);
+    }
+    watch_stats(w, &stats);
+    allocs = mem_total_allocs() - allocs;
+    watch_close(w);
+    if (r < 0)
+        return r;
+    qsort(us, (size_t)o->sweeps, sizeof us[0], by_value);
+    printf("%s%s: %zu rows: mean %.2f, min %.2f, median %.2f, max %.2f us per process-sample; own RSS %ld kB; "
+           "%llu allocations in the loop\n", o->active ? "active" : "idle", stats.has_connector ? "" : ", no connector", sweep.n,
+           (double)total / 1e3 / o->sweeps / (double)sweep.n, us[0], us[o->sweeps / 2], us[o->sweeps - 1], rss_kb(),
+           (unsigned long long)allocs);
+    return 0;
+}
+
+static void parse(int argc, char **argv, struct options *o)
+{
+    int c;
+
+    while ((c = getopt(argc, argv, "n:f:s:i:a")) != -1) {
+        int64_t v = 0;
+
+        if (c == 'a')
+            o->active = true;
+        else if (c == '?' || units_int(optarg, strlen(optarg), &v) < 0 || v < 1 || v > 1000000)
+            exit(2);
+        if (c == 'n')
+            o->processes = (int)v;
+        else if (c == 'f')
+            o->fds = (int)v;
+        else if (c == 's')
+            o->sweeps = (int)MIN(v, (int64_t)MAX_SWEEPS);
+        else if (c == 'i')
+            o->interval_ms = (int)v;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = { .processes = 1000, .fds = 20, .sweeps = 60, .interval_ms = 200 };
+    struct err err;
+    pid_t root;
+    int r;
+
+    parse(argc, argv, &o);
+    root = start(&o);
+    if (root < 0) {
+        fprintf(stderr, "sweep: cannot start the processes\n");
+        return 3;
+    }
+    r = measure(&o, root, &err);
+    if (r < 0)
+        fprintf(stderr, "sweep: %s\n", err.text);
+    kill(root, SIGKILL);
+    waitpid(root, NULL, 0);
+    return r < 0 ? 3 : 0;
+}
