@@ -34,6 +34,8 @@ const char *args_arg_name(const struct opt *opt);
 
 /* config.c: adds the values of the YAML file that are not given at a higher level. */
 int config_read(struct args_parsed *p, const struct cmd *cmd, const char *path, struct err *err);
+/* The same of a text; `name` stands for the file in errors. */
+int config_parse(struct args_parsed *p, const struct cmd *cmd, const char *name, const char *text, size_t len, struct err *err);
 
 /* nearest.c: the candidate closest to `word` by edits, or NULL when none is near. Feed each candidate once. */
 struct nearest { const char *word; size_t word_len; const char *best; size_t best_distance; };

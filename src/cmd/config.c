@@ -213,12 +213,13 @@ static int read_document(struct reader *r)
     return read_mapping(r, &top, root);
 }
 
-static int parse_text(struct reader *r, const char *text, size_t len)
+int config_parse(struct args_parsed *p, const struct cmd *cmd, const char *name, const char *text, size_t len, struct err *err)
 {
+    struct reader reader = { p, cmd, name, NULL, err }, *r = &reader;
     yaml_parser_t parser;
     yaml_document_t doc;
     if (!yaml_parser_initialize(&parser))
-        return err_set(r->err, LT_ENOMEM, "%s: no memory to read it; free some and try again", r->path);
+        return err_set(err, LT_ENOMEM, "%s: no memory to read it; free some and try again", name);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
     int e = 0;
     if (yaml_parser_load(&parser, &doc)) {
@@ -226,7 +227,7 @@ static int parse_text(struct reader *r, const char *text, size_t len)
         e = read_document(r);
         yaml_document_delete(&doc);
     } else {
-        e = err_set(r->err, LT_EUSAGE, "%s:%zu: not YAML: %s; correct that line", r->path, parser.problem_mark.line + 1,
+        e = err_set(err, LT_EUSAGE, "%s:%zu: not YAML: %s; correct that line", name, parser.problem_mark.line + 1,
                     parser.problem ? parser.problem : "cannot be parsed");
     }
     yaml_parser_delete(&parser);
@@ -243,6 +244,5 @@ int config_read(struct args_parsed *p, const struct cmd *cmd, const char *path, 
         return err_set(err, LT_EUSAGE, "%s: longer than 1 MiB; this is not a configuration file", path);
     if (n < 0)
         return err_set(err, LT_EUSAGE, "%s: cannot be read: %s; check --config", path, strerror((int)-n));
-    struct reader r = { p, cmd, path, NULL, err };
-    return parse_text(&r, text, (size_t)n);
+    return config_parse(p, cmd, path, text, (size_t)n, err);
 }

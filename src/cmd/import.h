@@ -13,8 +13,8 @@ struct importer {
     struct store *store;     /* opened when the first chunk is written */
     int64_t target_id;
     struct vec rows;         /* struct import_curve: the curve rows of this chunk */
-    struct map seen;         /* requests and events already written by this import, or there before: by hash */
-    size_t pending;          /* requests and events in the open transaction */
+    struct map sums;         /* requests so far, by hash of their key */
+    struct strset *endpoints;
     bool in_transaction;
     uint64_t written, chunk; /* rows committed; rows of the open chunk */
     int64_t from_ns, to_ns;

@@ -3,9 +3,9 @@
  * A curve without pid and start_time is one life; its key is {pid 1, start 0}. Values that belong to a target as a whole
  * (temp files, shared memory ...) go to the target's own row, pid 0.
  *
- * Requests: the first time this import meets a key it replaces what the store has, later ones add. So a file with two
- * lines of one key counts both, and importing it again gives the same sums. Keys met are remembered by hash, SEEN_MAX at
- * a time: the sums are exact as long as equal keys stand no further apart than so many distinct ones.
+ * Requests: lines of one key are summed here and the sum replaces what the store has, so importing a file again gives the
+ * same sums. Sums are kept by the key's hash, KEYS_MAX at a time: they are exact as long as equal keys stand no further
+ * apart in the file than so many distinct ones. Endpoints behind the first ENDPOINTS_MAX share "(other)", as in the store.
  */
 #include "cmd/import.h"
 
@@ -17,7 +17,8 @@
 #include "store/store.h"
 
 #define CHUNK_ROWS 16384
-#define SEEN_MAX (1u << 19)
+#define KEYS_MAX (1u << 19)
+#define ENDPOINTS_MAX 500 /* fewer than the store tells apart: it would merge them one by one */
 #define PID_UNKNOWN 1
 
 struct import_curve {
@@ -171,52 +172,49 @@ static uint64_t hash_text(uint64_t h, const char *s)
 
 #define HASH_START UINT64_C(0xcbf29ce484222325)
 
-/* Whether this is the first time; remembers it. */
-static int meet(struct importer *im, uint64_t key, bool *ret_first)
+/* The sum of all n of this key in the file so far. */
+static int add_up(struct importer *im, uint64_t key, int64_t n, int64_t *ret_sum)
 {
-    uint64_t v;
-    *ret_first = !map_get(&im->seen, key, &v);
-    if (!*ret_first)
-        return 0;
-    int r = map_put(&im->seen, key, 1);
+    uint64_t sum = 0;
+    map_get(&im->sums, key, &sum);
+    if (__builtin_add_overflow((int64_t)sum, n, ret_sum))
+        *ret_sum = INT64_MAX;
+    int r = map_put(&im->sums, key, (uint64_t)*ret_sum);
     if (r == LT_ELIMIT) {
-        map_clear(&im->seen);
-        r = map_put(&im->seen, key, 1);
+        map_clear(&im->sums);
+        r = map_put(&im->sums, key, (uint64_t)*ret_sum);
     }
-    return r ? err_set(&im->err, r, "the import: no memory to remember rows; free some and run it again") : 0;
+    return r ? err_set(&im->err, r, "the import: no memory to add up rows; free some and run it again") : 0;
+}
+
+static int endpoint_name(struct importer *im, const char *name, const char **ret)
+{
+    uint32_t id;
+    int r = strset_id(im->endpoints, name, strlen(name), &id);
+    *ret = r ? "(other)" : name;
+    return r == LT_ELIMIT ? 0 : r ? err_set(&im->err, r, "the import: no memory for endpoints; free some and run it again") : 0;
 }
 
 static int take_request(struct importer *im, const struct csv_request *q)
 {
-    const struct request_row row = { q->ts_ns, q->endpoint, q->version, q->outcome, q->stream, q->pid, q->n };
-    bool first;
-    uint64_t h = hash(HASH_START, &q->ts_ns, sizeof q->ts_ns);
-    h = hash_text(hash_text(hash_text(h, q->endpoint), q->version), q->outcome);
+    struct request_row row = { q->ts_ns, NULL, q->version, q->outcome, q->stream, q->pid, 0 };
+    int64_t ms = q->ts_ns / NS_PER_MS; /* as the store counts */
+    int r = endpoint_name(im, q->endpoint, &row.endpoint);
+    if (r)
+        return r;
+    uint64_t h = hash_text(hash(HASH_START, &ms, sizeof ms), row.endpoint);
+    h = hash_text(hash_text(h, q->version), q->outcome);
     h = hash(hash(h, &q->stream, sizeof q->stream), &q->pid, sizeof q->pid);
-    int r = meet(im, h, &first);
+    r = add_up(im, h, q->n, &row.n);
     if (!r)
         r = begin(im);
-    return r ? r : store_put_request(im->store, im->target_id, &row, first, &im->err);
+    return r ? r : store_put_request(im->store, im->target_id, &row, true, &im->err);
 }
 
-static uint64_t event_hash(int64_t ts_ns, const char *kind, const char *text)
-{
-    return hash_text(hash_text(hash(HASH_START, &ts_ns, sizeof ts_ns), kind), text);
-}
-
-static int on_known_event(void *ctx, const struct event_row *row)
-{
-    bool first;
-    return meet(ctx, event_hash(row->ts_ns, row->kind, row->text), &first);
-}
-
+/* The same event twice is one: the store sees to it. */
 static int take_event(struct importer *im, const struct csv_event *e)
 {
-    bool first;
-    int r = meet(im, event_hash(e->ts_ns, e->kind, e->text), &first);
-    if (r || !first)
-        return r;
-    r = begin(im);
+    int r = begin(im);
     return r ? r : store_put_event(im->store, im->target_id, e->ts_ns, e->kind, e->text, &im->err);
 }
 
@@ -226,14 +224,14 @@ void importer_init(struct importer *im, enum csv_kind kind, const struct args *a
 {
     *im = (struct importer){ .kind = kind, .args = args, .from_ns = CLOCK_INVALID, .to_ns = CLOCK_INVALID };
     vec_init(&im->rows, sizeof(struct import_curve), CHUNK_ROWS);
-    map_init(&im->seen, SEEN_MAX);
+    map_init(&im->sums, KEYS_MAX);
 }
 
 static int first_row(struct importer *im)
 {
     int r = open_target(im);
-    if (!r && im->kind == CSV_EVENTS)
-        r = store_each_event(im->store, im->target_id, INT64_MIN, INT64_MAX, on_known_event, im, &im->err);
+    if (!r && im->kind == CSV_REQUESTS && strset_new(&im->endpoints, ENDPOINTS_MAX, ENDPOINTS_MAX * CSV_LINE_MAX))
+        r = err_set(&im->err, LT_ENOMEM, "the import: no memory for endpoints; free some and run it again");
     return r;
 }
 
@@ -269,6 +267,7 @@ int importer_release(struct importer *im, struct err *err)
     int r = im->store ? store_close(im->store, err) : 0;
     im->store = NULL;
     vec_release(&im->rows);
-    map_release(&im->seen);
+    map_release(&im->sums);
+    strset_free(im->endpoints);
     return r;
 }

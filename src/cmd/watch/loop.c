@@ -63,7 +63,8 @@ static int sweep(struct watching *w, struct err *err)
     }
     sw.wall_ns = w->recorder.sweep_ns;
     recorder_put(&w->recorder, &sw, &gap);
-    w->sweeps++;
+    if (!w->sweeps++)
+        recorder_end_stale(&w->recorder);
     w->rows += sw.n;
     show_line(w, &sw);
     return 0;

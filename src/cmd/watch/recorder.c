@@ -1,4 +1,6 @@
 /* What the sampler tells, into the store and onto the screen. */
+#include <unistd.h>
+
 #include "base/log.h"
 #include "base/str.h"
 #include "base/units.h"
@@ -119,6 +121,18 @@ void recorder_put(struct recorder *r, const struct sweep *sweep, const struct sw
     r->floor_ns = sweep->wall_ns;
     int c = store_commit(r->store, e ? NULL : &err);
     recorder_say(r, c ? c : e, &err);
+}
+
+void recorder_end_stale(struct recorder *r)
+{
+    struct life_key self;
+    struct err err = { 0 };
+    int e = life_of_pid("/proc", (int32_t)getpid(), &self, &err);
+    VEC_EACH(const struct watched, t, r->targets)
+        if (!e)
+            e = store_end_stale(r->store, t->id, self.boot_id, &err);
+    if (e)
+        log_warn("processes of an earlier watch are still marked as running: %s", err.text);
 }
 
 void recorder_stop(struct recorder *r, int64_t wall_ns)

@@ -127,33 +127,6 @@ static int read_tmp_dirs(const struct args *args, const char *dirs[TMP_DIRS_MAX]
     return 0;
 }
 
-static int latest_life(void *ctx, const struct life_row *row)
-{
-    int64_t *latest = ctx;
-    if (row->id > 0 && row->last_ns != CLOCK_INVALID && row->last_ns > *latest)
-        *latest = row->last_ns;
-    return 0;
-}
-
-struct latest { struct store *store; int64_t ns; struct err *err; };
-
-static int latest_target(void *ctx, const struct target_row *row)
-{
-    struct latest *l = ctx;
-    if (row->last_ns == CLOCK_INVALID || row->last_ns <= l->ns)
-        return 0; /* nothing of it can be later */
-    return store_each_life(l->store, row->id, l->ns, INT64_MAX, latest_life, &l->ns, l->err);
-}
-
-/* The stamp of the last sweep in the store. Imported curves have times of their own and do not count. */
-static int last_sweep(struct store *store, int64_t *ret, struct err *err)
-{
-    struct latest l = { store, CLOCK_INVALID, err };
-    int r = store_each_target(store, latest_target, &l, err);
-    *ret = l.ns;
-    return r;
-}
-
 static int add_all(struct watching *w, struct store *store, struct vec *targets, struct err *err)
 {
     struct err why = { 0 };
@@ -174,6 +147,7 @@ static int open_store(const struct args *args, struct store **ret, struct err *e
     struct store_config config = {
         .disk_budget_bytes = args_num(args, "disk-budget", 0),
         .raw_keep_ns = args_num(args, "keep", 0),
+        .interval_ns = args_num(args, "interval", 0),
     };
     int r = cmd_db_path(args, true, path, sizeof path, err);
     if (r)
@@ -231,7 +205,7 @@ static int watch_targets(struct watching *w, struct wanted *wanted, struct store
     };
     recorder_init(&w->recorder, store, targets);
     struct watch_sink sink = recorder_sink(&w->recorder);
-    int r = last_sweep(store, &last, err);
+    int r = store_last_sweep(store, &last, err);
     if (!r)
         r = watch_open(&w->watch, &config, &sink, err);
     if (!r) {

@@ -70,6 +70,8 @@ struct watch_sink recorder_sink(struct recorder *r);
 void recorder_put(struct recorder *r, const struct sweep *sweep, const struct sweep_gap *gap);
 /* Says a failure once, and once when it is over (now == 0). */
 void recorder_say(struct recorder *r, int now, const struct err *err);
+/* After the first sweep: lives an earlier watch left running, and this one did not find, have ended. */
+void recorder_end_stale(struct recorder *r);
 /* Ends all running lives as unwatched. */
 void recorder_stop(struct recorder *r, int64_t wall_ns);
 
