@@ -39,22 +39,33 @@ def watch_us(ctx, load, processes, sweeps):
         return values
 
 
+def sweep_us(ctx, processes, active):
+    """bench-sweep: the sampler alone, in process. Its mean is the amortised cost: one sweep in ten reads kinds and sockets."""
+    argv = [ctx.program("sweep"), "-n", str(processes - 1), "-f", "20", "-s", "30" if ctx.quick else "60", *(["-a"] if active else [])]
+    out = subprocess.run(argv, capture_output=True, text=True)
+    if out.returncode:
+        raise Missing(f"bench-sweep: status {out.returncode}: {out.stderr.strip()[:200]}")
+    found = re.search(r"mean ([\d.]+), min ([\d.]+), median ([\d.]+), max ([\d.]+) us .* (\d+) allocations", out.stdout)
+    mean, least, median, most, allocations = (float(x) for x in found.groups())
+    what = "every process wakes between sweeps" if active else "processes sleep"
+    return row(f"lowtide, {'busy' if active else 'idle'} ({processes})", [least, mean, most], "us", 6 if processes == 1000 else None,
+               note=f"mean of all sweeps, {what}; the ordinary sweep {median:.2f} us, {allocations:.0f} allocations in the loop")
+
+
 def sampling_at(ctx, processes):
+    rows = [sweep_us(ctx, processes, active=False), sweep_us(ctx, processes, active=True)]
+    ours = rows[0]["median"]
     with Child(ctx.program("load"), processes - 1, 20) as load:
         pids = [load.pid, *load.children()]
-        sweep = json_of([ctx.program("sweep", "bench/sampling/bench-sweep"), "--json", f"pid:{load.pid}"])
-        ours = row(f"lowtide, sweep ({processes})", sweep["us_per_sample"], "us", 6 if processes == 1000 else None,
-                   note="full set: memory, swap, fds by kind, sockets by state, threads, children, orphans, shm, cgroup, CPU")
-        rows = [ours, row(f"lowtide watch, all of it ({processes})", watch_us(ctx, load, processes, 10), "us",
-                          note="reading, coding and writing to the store, at 1 s")]
+        rows.append(row(f"lowtide watch, all of it ({processes})", watch_us(ctx, load, processes, 10), "us",
+                        note="reading, coding and writing to the store, at 1 s"))
         for name, function, wanted, note in peers.PEERS:
             try:
                 r = row(f"{name} ({processes})", function(pids, 3 if ctx.quick else 5), "us", note=note, peer=True)
-                wanted = {r["name"]: wanted} if processes == 1000 else None
-                rows += add_ratios([r], ours["median"], wanted)
+                rows += add_ratios([r], ours, {r["name"]: wanted} if processes == 1000 else None)
             except (Missing, OSError, subprocess.CalledProcessError) as why:
                 rows.append(missing(f"{name} ({processes})", why, peer=True))
-        return rows
+    return rows
 
 
 def sampling(ctx):
