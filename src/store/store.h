@@ -30,6 +30,7 @@ struct store_config {
     int64_t tier1_keep_ns;      /* 5 min bins, 0: 90 d */
     int64_t tier2_keep_ns;      /* 1 h bins, 0: 2 y */
     int64_t queue_max_bytes;    /* what is kept in memory while the disk is full, 0: 8 MiB */
+    int64_t interval_ns;        /* of the watch: a pause up to three of them at a restart is no gap, 0: any pause is one */
 };
 
 int store_open(struct store **ret, const char *path, enum store_mode mode, const struct store_config *config,
@@ -46,6 +47,11 @@ int store_target(struct store *s, const char *name, const char *selector, int64_
 int store_life_begin(struct store *s, const struct life_info *info, int64_t *ret_id, struct err *err);
 /* `last` are the life's last values (NULL: the store's own last sample of it). Its first values are those of its first sample. */
 int store_life_end(struct store *s, int64_t life_id, const struct life_end *end, const int64_t *last, struct err *err);
+/* After a restart of the watcher, once its first sweep was put: ends every life of the target that is still running in the
+ * store and was not begun again through this handle: as LIFE_REBOOT when it is of another boot, else as LIFE_VANISHED. */
+int store_end_stale(struct store *s, int64_t target_id, const uint8_t boot_id[16], struct err *err);
+/* Wall time of the newest sample in the store, CLOCK_INVALID when there is none: where the gap of a restart begins. */
+int store_last_sweep(struct store *s, int64_t *ret_wall_ns, struct err *err);
 int store_put_sweep(struct store *s, const struct sweep *sweep, struct err *err);
 /* A histogram row replaces the one with the same life, what, key and moment. */
 int store_put_histogram(struct store *s, int64_t life_id, int64_t wall_ns, const char *what, const char *key,

@@ -1,0 +1,173 @@
+/* Histograms: one row per life, moment and kind ("path", "peer"), its keys as word numbers. A row that says what the
+ * last one of the same kind said is written at most once an hour. */
+#include <string.h>
+
+#include "base/str.h"
+#include "store/state.h"
+
+#define HIST_KEYS_MAX 512
+#define HIST_BYTES_MAX (HIST_KEYS_MAX * 20)
+#define HIST_REPEAT_MS (3600 * 1000)
+
+struct hist_key { int64_t word, count; };
+
+static int key_set(struct hist_batch *b, int64_t word, int64_t count, bool replace)
+{
+    VEC_EACH(struct hist_key, k, &b->keys)
+        if (k->word == word) {
+            if (replace)
+                k->count = count;
+            return 0;
+        }
+    struct hist_key key = {word, count};
+    return vec_append(&b->keys, &key);
+}
+
+static int parse(const uint8_t *p, size_t len, int (*fn)(void *ctx, int64_t word, int64_t count), void *ctx)
+{
+    for (size_t pos = 0; pos < len;) {
+        uint64_t word, count;
+        if (varint_get(p, len, &pos, &word) || varint_get(p, len, &pos, &count))
+            return LT_ECORRUPT;
+        int rc = fn(ctx, (int64_t)word, unzigzag(count));
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int keep_older(void *ctx, int64_t word, int64_t count)
+{
+    return key_set(ctx, word, count, false);
+}
+
+/* The row already there for this life, moment and kind: its keys are kept unless they came again. */
+static int take_same(struct hist_batch *b, int64_t *ret_id, struct err *err)
+{
+    _cleanup_rows_ struct rows r = {0};
+    int rc = rows_open(&r, b->s, STMT_HIST_SAME, TABLE_HIST, err, VI(b->life_id), VI(b->ts_ms), VI(b->what));
+    if (!rc)
+        rc = rows_next(&r, err);
+    if (rc != 1)
+        return rc;
+    size_t len;
+    const uint8_t *p = rows_blob(&r, 4, &len);
+    *ret_id = rows_int(&r, 0);
+    rc = parse(p, len, keep_older, b);
+    return rc == LT_ENOMEM ? rc : 0; /* too many keys: the newer ones stay */
+}
+
+/* Whether the newest row of this life and kind is recent and says the same. */
+static int says_same(struct hist_batch *b, const struct buf *data, bool *ret, struct err *err)
+{
+    _cleanup_rows_ struct rows r = {0};
+    *ret = false;
+    int rc = rows_open(&r, b->s, STMT_HIST_BEFORE, TABLE_HIST, err, VI(b->life_id), VI(b->what), VI(b->ts_ms));
+    if (!rc)
+        rc = rows_next(&r, err);
+    if (rc != 1)
+        return rc;
+    size_t len;
+    const uint8_t *p = rows_blob(&r, 4, &len);
+    *ret = len == data->len && !memcmp(p, data->p, len) && b->ts_ms - rows_int(&r, 2) < HIST_REPEAT_MS;
+    return 0;
+}
+
+/* By word, so that equal histograms are equal bytes. */
+static void sort_keys(struct vec *keys)
+{
+    struct hist_key *k = keys->items;
+    for (size_t i = 1; i < keys->n; i++) {
+        struct hist_key x = k[i];
+        size_t j = i;
+        for (; j > 0 && k[j - 1].word > x.word; j--)
+            k[j] = k[j - 1];
+        k[j] = x;
+    }
+}
+
+int hist_flush(struct hist_batch *b, struct err *err)
+{
+    _cleanup_buf_ struct buf data;
+    int64_t id = 0;
+    bool same = false;
+    buf_init(&data, HIST_BYTES_MAX);
+    if (!b->keys.n)
+        return 0;
+    int rc = take_same(b, &id, err);
+    sort_keys(&b->keys);
+    VEC_EACH(struct hist_key, k, &b->keys) {
+        if (rc)
+            break;
+        rc = buf_put_varint(&data, (uint64_t)k->word);
+        if (!rc)
+            rc = buf_put_varint(&data, zigzag(k->count));
+        if (rc)
+            rc = err_set(err, rc, "store %s: histogram: %s", b->s->path, err_sentence(rc));
+    }
+    if (!rc && !id)
+        rc = says_same(b, &data, &same, err);
+    if (!rc && !id && !same) {
+        rc = db_number(b->s, STMT_HIST_LAST, &id, err);
+        id++;
+    }
+    if (!rc && !same)
+        rc = db_put(b->s, STMT_HIST_PUT, TABLE_HIST, err, VI(id), VI(b->life_id), VI(b->ts_ms), VI(b->what), VB(data.p, data.len));
+    vec_clear(&b->keys);
+    return rc;
+}
+
+int hist_add(struct hist_batch *b, const struct hist_record *r, const char *what, const char *key, struct err *err)
+{
+    int64_t kind, word;
+    if (!b->keys.item_size)
+        vec_init(&b->keys, sizeof(struct hist_key), HIST_KEYS_MAX);
+    int rc = word_id(b->s, what, &kind, err);
+    if (!rc && b->keys.n && (b->life_id != r->life_id || b->ts_ms != r->ts_ms || b->what != kind))
+        rc = hist_flush(b, err);
+    if (!rc)
+        rc = word_id(b->s, key, &word, err);
+    if (rc)
+        return rc;
+    b->life_id = r->life_id;
+    b->ts_ms = r->ts_ms;
+    b->what = kind;
+    rc = key_set(b, word, r->count, true);
+    if (rc == LT_ELIMIT) /* the source sends the most frequent first: what is left out is the tail */
+        return 0;
+    return rc ? err_set(err, rc, "store %s: histogram: %s", b->s->path, err_sentence(rc)) : 0;
+}
+
+/* ---- reading ---- */
+
+struct reading { struct store *s; store_histogram_fn fn; void *ctx; int64_t life_id, ts_ms; char what[WORD_MAX + 1]; struct err *err; };
+
+static int read_key(void *ctx, int64_t word, int64_t count)
+{
+    struct reading *rd = ctx;
+    char key[WORD_MAX + 1];
+    int rc = word_text(rd->s, word, key, rd->err);
+    return rc ? rc : rd->fn(rd->ctx, rd->life_id, ns_of(rd->ts_ms), rd->what, key, count);
+}
+
+int store_each_histogram(struct store *s, int64_t life_id, int64_t from_ns, int64_t to_ns, store_histogram_fn fn, void *ctx,
+                         struct err *err)
+{
+    struct reading rd = {.s = s, .fn = fn, .ctx = ctx, .life_id = life_id, .err = err};
+    int rc = db_begin(s, false, err);
+    if (rc)
+        return rc;
+    _cleanup_rows_ struct rows r = {0};
+    rc = rows_open(&r, s, STMT_HIST_LIFE, TABLE_HIST, err, VI(life_id), VI(ms_of(from_ns)), VI(ms_of(to_ns)));
+    while (!rc && (rc = rows_next(&r, err)) == 1) {
+        size_t len;
+        const uint8_t *p = rows_blob(&r, 4, &len);
+        rd.ts_ms = rows_int(&r, 2);
+        rc = word_text(s, rows_int(&r, 3), rd.what, err);
+        if (!rc)
+            rc = parse(p, len, read_key, &rd);
+    }
+    rows_close(&r);
+    int rc2 = db_end(s, true, err);
+    return rc ? rc : rc2;
+}

@@ -1,0 +1,263 @@
+/* `store verify`: SQLite's own check, every checksum, every invariant of FORMAT.md that a reader can see. */
+#include <string.h>
+
+#include "base/str.h"
+#include "store/state.h"
+
+struct verify {
+    struct store *s;
+    store_verify_fn fn;
+    void *ctx;
+    struct err *err;
+    uint64_t found;
+    struct chunk *c;
+};
+
+static void report(void *ctx, const char *line)
+{
+    struct verify *v = ctx;
+    v->found++;
+    if (v->fn)
+        v->fn(v->ctx, line);
+}
+
+static void reportf(struct verify *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void reportf(struct verify *v, const char *fmt, ...)
+{
+    _cleanup_buf_ struct buf b;
+    va_list ap;
+    buf_init(&b, 1024);
+    va_start(ap, fmt);
+    int rc = buf_vprintf(&b, fmt, ap);
+    va_end(ap);
+    report(v, rc ? fmt : b.p);
+}
+
+/* Damage of one part is a finding, not the end: anything else is an error. */
+static int finding(struct verify *v, int rc, const char *what)
+{
+    if (rc != LT_ECORRUPT)
+        return rc;
+    reportf(v, "%s: SQLite cannot read on from here: %s", what, sqlite3_errmsg(v->s->db));
+    return 0;
+}
+
+static int check_sqlite(struct verify *v)
+{
+    sqlite3_stmt *st = NULL;
+    int rc = sqlite3_prepare_v2(v->s->db, "PRAGMA integrity_check(100)", -1, &st, NULL);
+    while (rc == SQLITE_OK || rc == SQLITE_ROW) {
+        rc = sqlite3_step(st);
+        const char *text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(st, 0) : NULL;
+        if (text && !str_eq(text, "ok"))
+            reportf(v, "SQLite: %s", text);
+    }
+    int out = rc == SQLITE_DONE ? 0 : db_error(v->s, rc, v->err);
+    sqlite3_finalize(st);
+    return finding(v, out, "integrity check");
+}
+
+/* ---- one check a table: rows_next has compared the checksum of every row it gives ---- */
+
+static int check_word(struct verify *v, int64_t id, const char *owner, int64_t owner_id)
+{
+    _cleanup_rows_ struct rows r = {0};
+    int rc = rows_open(&r, v->s, STMT_WORD_GET, TABLE_WORD, v->err, VI(id));
+    if (!rc)
+        rc = rows_next(&r, v->err);
+    if (rc == 0)
+        reportf(v, "%s %lld names text %lld, which is not there", owner, (long long)owner_id, (long long)id); /* W1 */
+    return rc < 0 ? rc : 0;
+}
+
+static int check_life(struct verify *v, const struct rows *r)
+{
+    struct life_full l;
+    int rc = life_read(v->s, r, &l, v->err);
+    if (rc)
+        return rc == LT_ECORRUPT ? 0 : rc;
+    if (l.end.cause < 0 || l.end.cause >= LIFE_END_N)
+        reportf(v, "life %lld ended in a way this build does not know (%d)", (long long)l.id, l.end.cause); /* L3 */
+    if (l.sum.samples && l.sum.first_ms > l.sum.last_ms)
+        reportf(v, "life %lld ends before it begins", (long long)l.id); /* L4 */
+    return check_word(v, rows_int(r, 2), "life", l.id);
+}
+
+/* Footers are what the values say (C5). */
+static void check_footers(struct verify *v, int64_t id, const struct chunk *c)
+{
+    for (uint64_t left = c->mask; left; left &= left - 1) {
+        int m = __builtin_ctzll(left);
+        int64_t f[PART_N], sorted[COLUMN_MAX], first = METRIC_NA, last = METRIC_NA;
+        size_t n = 0;
+        for (size_t i = 0; i < c->n; i++) {
+            int64_t x = c->v[m][0][i];
+            if (x == METRIC_NA)
+                continue;
+            first = n ? first : x;
+            last = x;
+            sorted[n++] = x;
+        }
+        column_sort(sorted, n);
+        if (!n || !chunk_footer(v->s->view, m, f) || f[PART_FIRST] != first || f[PART_LAST] != last || f[PART_MIN] != sorted[0] ||
+            f[PART_P10] != sorted[column_p10_index(n)] || f[PART_MAX] != sorted[n - 1])
+            reportf(v, "chunk %lld: the footer of %s does not agree with its values", (long long)id, metrics[m].name);
+    }
+}
+
+static void check_bins(struct verify *v, int64_t id, int64_t tier, const struct chunk *c)
+{
+    int64_t width = tier == 1 ? 300000 : 3600000;
+    for (size_t i = 0; i < c->n; i++)
+        if (c->ts[i] % width || c->count[i] < 1) { /* T1 */
+            reportf(v, "chunk %lld: a bin does not begin where bins begin", (long long)id);
+            return;
+        }
+    for (uint64_t left = c->mask; left; left &= left - 1) {
+        int64_t (*p)[COLUMN_MAX] = (int64_t (*)[COLUMN_MAX])c->v[__builtin_ctzll(left)];
+        for (size_t i = 0; i < c->n; i++)
+            if (p[PART_MIN][i] > p[PART_P10][i] || p[PART_P10][i] > p[PART_MAX][i] || p[PART_MIN][i] > p[PART_FIRST][i] ||
+                p[PART_FIRST][i] > p[PART_MAX][i] || p[PART_MIN][i] > p[PART_LAST][i] || p[PART_LAST][i] > p[PART_MAX][i]) { /* T2 */
+                reportf(v, "chunk %lld: a bin's minimum is not its least value", (long long)id);
+                return;
+            }
+    }
+}
+
+static int check_chunk(struct verify *v, const struct rows *r)
+{
+    int64_t id = rows_int(r, 0), tier = rows_int(r, 2);
+    if (tier < 0 || tier > 2) {
+        reportf(v, "chunk %lld is of tier %lld, which there is not", (long long)id, (long long)tier);
+        return 0;
+    }
+    int rc = chunk_row(v->s, r, METRICS_ALL, v->c, v->err);
+    if (rc)
+        return rc == LT_ECORRUPT ? 0 : rc;
+    if (tier)
+        check_bins(v, id, tier, v->c);
+    else
+        check_footers(v, id, v->c);
+    return 0;
+}
+
+static int check_series(struct verify *v, const struct rows *r)
+{
+    int rc = 0;
+    for (int c = 2; c <= 4 && !rc; c++)
+        rc = check_word(v, rows_int(r, c), "kind of requests", rows_int(r, 0));
+    return rc;
+}
+
+static int check_hist(struct verify *v, const struct rows *r) { return check_word(v, rows_int(r, 3), "histogram", rows_int(r, 0)); }
+
+static int scan(struct verify *v, enum stmt_id id, enum table_id table, int (*check)(struct verify *v, const struct rows *r))
+{
+    _cleanup_rows_ struct rows r = {0};
+    int64_t last = INT64_MIN;
+    int rc = rows_open(&r, v->s, id, table, v->err, VI(INT64_MIN), VI(INT64_MAX));
+    while (!rc && (rc = rows_next(&r, v->err)) == 1) {
+        if (rows_int(&r, 0) <= last)
+            reportf(v, "table %s: row %lld comes twice or out of order", tables[table].name, (long long)rows_int(&r, 0));
+        last = rows_int(&r, 0);
+        rc = check ? check(v, &r) : 0;
+    }
+    return finding(v, rc, tables[table].name);
+}
+
+static int check_tables(struct verify *v)
+{
+    static const struct { enum stmt_id id; enum table_id table; int (*check)(struct verify *v, const struct rows *r); } all[] = {
+        {STMT_META_ALL, TABLE_META, NULL}, {STMT_WORD_ALL, TABLE_WORD, NULL}, {STMT_TARGET_ALL, TABLE_TARGET, NULL},
+        {STMT_LIFE_ALL, TABLE_LIFE, check_life}, {STMT_SWEEP_ALL, TABLE_SWEEP, NULL}, {STMT_CHUNK_ALL, TABLE_CHUNK, check_chunk},
+        {STMT_EVENT_ALL, TABLE_EVENT, NULL}, {STMT_GAP_ALL, TABLE_GAP, NULL}, {STMT_RSERIES_ALL, TABLE_RSERIES, check_series},
+        {STMT_REQUEST_SPAN, TABLE_REQUEST, NULL}, {STMT_HIST_ALL, TABLE_HIST, check_hist},
+    };
+    int rc = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(all) && !rc; i++)
+        rc = scan(v, all[i].id, all[i].table, all[i].check);
+    return rc;
+}
+
+/* ---- across rows ---- */
+
+/* The log can be read from its first key to its end (S3). */
+static int check_log(struct verify *v)
+{
+    bool was_watch = v->s->mode == STORE_WATCH;
+    return was_watch ? 0 : finding(v, lives_refresh(v->s, v->err), "sweeps");
+}
+
+/* Raw chunks of every life are apart, in order, and linked (K5, K6). */
+static int check_links(struct verify *v, int64_t life)
+{
+    _cleanup_rows_ struct rows r = {0};
+    int64_t end = -1;
+    int rc = rows_open(&r, v->s, STMT_CHUNK_LIFE, TABLE_CHUNK, v->err, VI(life), VI(0), VI(INT64_MIN), VI(INT64_MAX));
+    while (!rc && (rc = rows_next(&r, v->err)) == 1) {
+        int64_t from = rows_int(&r, 3);
+        rc = chunk_head(v->s, &r, v->err);
+        bool bad = rc == LT_ECORRUPT;
+        rc = bad ? 0 : rc;
+        if (bad || rc)
+            continue;
+        if (end >= 0 && from <= end)
+            reportf(v, "life %lld: chunk %lld begins before the one before it ends", (long long)life, (long long)rows_int(&r, 0));
+        else if (end >= 0 && v->s->view->prev_gap != from - end)
+            reportf(v, "life %lld: samples before chunk %lld are missing", (long long)life, (long long)rows_int(&r, 0));
+        end = from + v->s->view->span_ms;
+    }
+    return finding(v, rc, "chunks of a life");
+}
+
+static int check_all_links(struct verify *v)
+{
+    int64_t life = INT64_MIN;
+    for (;;) {
+        int rc;
+        {
+            _cleanup_rows_ struct rows r = {0};
+            rc = rows_open(&r, v->s, STMT_CHUNK_LIVES, TABLE_NONE, v->err, VI(life));
+            if (!rc)
+                rc = rows_next(&r, v->err);
+            if (rc == 1 && sqlite3_column_type(r.st, 0) == SQLITE_NULL)
+                return 0;
+            life = rc == 1 ? rows_int(&r, 0) : life;
+        }
+        rc = rc == 1 ? check_links(v, life) : finding(v, rc, "chunks by life");
+        if (rc)
+            return rc;
+    }
+}
+
+static int check_all(struct verify *v)
+{
+    int rc = check_sqlite(v);
+    if (!rc)
+        rc = check_tables(v);
+    if (!rc)
+        rc = check_log(v);
+    return rc ? rc : check_all_links(v);
+}
+
+int store_verify(struct store *s, store_verify_fn fn, void *ctx, struct err *err)
+{
+    struct verify v = {.s = s, .fn = fn, .ctx = ctx, .err = err};
+    if (store_damage(s)) /* found at open */
+        report(&v, store_damage(s));
+    v.c = mem_alloc(sizeof *v.c);
+    if (!v.c)
+        return err_set(err, LT_ENOMEM, "store %s: out of memory", s->path);
+    s->lost_fn = report;
+    s->lost_ctx = &v;
+    int rc = db_begin(s, false, err);
+    if (!rc) {
+        rc = check_all(&v);
+        db_end(s, true, NULL);
+    }
+    s->lost_fn = NULL;
+    mem_free(v.c);
+    if (rc || !v.found)
+        return rc;
+    return err_set(err, LT_ECORRUPT, "store %s: %llu findings; what can be read still is", s->path, (unsigned long long)v.found);
+}
