@@ -24,6 +24,7 @@
 
 struct analysis_options {
     bool steady;               /* judged by requests over one run, not by days */
+    bool brief;                /* with steady: a look of a minute; memory can then be no more than suspect */
     int64_t utc_offset_ns;     /* of local time, for the low window */
     uint64_t metrics;          /* bit i: judge metric i; 0: all */
 };
@@ -103,6 +104,7 @@ struct day { int64_t begin_ns; double floor; bool usable; };
 struct days {
     size_t n;                  /* whole days that end at the window's end, oldest first */
     struct day day[DAYS_MAX];
+    double lately;             /* floor of the last six hours minus that of the same hours a day before; NaN unknown */
     double noise;              /* scatter of the daily floors' differences, from within the days */
     size_t low_n;              /* low windows seen */
     struct day low[DAYS_MAX];  /* their floors, oldest first */
@@ -111,7 +113,12 @@ struct days {
     bool low_traffic_known;
 };
 
-struct starts { size_t n; double tau, p, slope_lo, first, last; bool rising; };
+struct starts {
+    size_t n;                  /* lives that began within the window */
+    double tau, p, slope_lo, first, last;
+    bool rising;
+    bool traffic_known;        /* that they did not begin at ever busier hours was checked */
+};
 
 /* Growth inside the lives of workers or restarted roots: what a restart hides. */
 struct within { size_t lives, rising, flat; double median_rise, median_level; struct interval per_kreq, per_hour; };
@@ -135,7 +142,7 @@ struct finding {
     struct ebb ebb;
     size_t nsteps;
     struct step steps[STEPS_MAX];
-    double step_share;         /* of the rise that the steps explain */
+    double beside_steps;       /* what it rose besides the steps, begin to end */
     struct days days;
     struct starts starts;
     struct within within;

@@ -67,6 +67,17 @@ static double floor_noise(const struct curve *c, struct work *w)
     return 1.4826 * stats_median(diff, n);
 }
 
+/* A floor over 24 hours is up to a day old; this one is at most six hours old. */
+static double gain_lately(const struct curve *c, struct work *w)
+{
+    int64_t end = c->track->ts_ns[c->to - 1] + 1, from = end - 6 * HOUR_NS;
+
+    if (from - DAY_NS < c->track->ts_ns[c->from])
+        return (double)NAN;
+    return curve_floor(c, w, lower_bound(c, from), lower_bound(c, end), 0.1)
+         - curve_floor(c, w, lower_bound(c, from - DAY_NS), lower_bound(c, end - DAY_NS), 0.1);
+}
+
 static double traffic_at(const struct series *s, const struct curve *c, int64_t from, int64_t to)
 {
     size_t a = lower_bound(c, from), b = lower_bound(c, to);
@@ -125,6 +136,7 @@ void days_measure(struct days *d, const struct series *s, const struct curve *c,
     interval_s = s->interval_s * MAX(1.0, (double)(c->to - c->from) / (double)points);
     whole_days(d, c, w, interval_s);
     d->noise = floor_noise(c, w);
+    d->lately = gain_lately(c, w);
     choose_low(d, s, c, utc_offset_ns);
     low_windows(d, c, w, interval_s, utc_offset_ns);
 }

@@ -1,4 +1,6 @@
 /* What lives tell: restarts, start values, growth inside each life. */
+#include <stdlib.h>
+
 #include "analysis/parts.h"
 #include "analysis/stats.h"
 #include "base/clock.h"
@@ -50,60 +52,108 @@ void restarts_find(struct analysis *a)
     }
 }
 
-/* The newest lives of roots that have a first value of m, as start values in order. */
-static size_t start_values(const struct series *s, enum metric_id m, double *x, double *y)
+static size_t index_at(const struct series *s, int64_t ts)
+{
+    size_t lo = 0, hi = s->sum.n;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (s->sum.ts_ns[mid] < ts)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+struct start { double at, floor, rate; };
+
+/* The floor of a life's first three hours, or of its first tenth when that is shorter. */
+static bool start_of(const struct series *s, const struct series_life *l, enum metric_id m, struct work *w, struct start *ret)
+{
+    int64_t length = MIN((l->last_ns - l->first_ns) / 10, 3 * 3600 * NS_PER_S);
+    struct curve c = { .track = &s->sum, .col = &s->sum.col[m] };
+
+    if (!l->root || l->whole || l->samples < 3 || l->first_ns == CLOCK_INVALID || l->first_ns < s->from_ns || !c.col->n)
+        return false;
+    c.from = index_at(s, l->first_ns);
+    c.to = MIN(MAX(index_at(s, l->first_ns + length), c.from + 3), s->sum.n);
+    if (c.to <= c.from)
+        return false;
+    ret->at = (double)l->start_ns / 1e9;
+    ret->floor = curve_floor(&c, w, c.from, c.to, 0.1);
+    ret->rate = series_requests_between(&s->sum, c.from, c.to) / MAX(curve_seconds(&c, c.from, c.to), 1e-9);
+    return !isnan(ret->floor);
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct start *x = a, *y = b;
+
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* The newest lives' starts, in order of time. */
+static size_t find_starts(const struct series *s, enum metric_id m, struct work *w, struct start *ret)
 {
     size_t n = 0;
 
-    for (size_t i = s->lives.n; i-- > 0 && n < THEIL_SEN_MAX;) {
-        const struct series_life *l = series_life_at(s, i);
-
-        if (!l->root || l->whole || l->samples < 3 || l->first[m] == METRIC_NA)
-            continue;
-        x[THEIL_SEN_MAX - 1 - n] = (double)l->start_ns / 1e9;
-        y[THEIL_SEN_MAX - 1 - n] = (double)l->first[m];
-        n++;
-    }
-    for (size_t i = 0; i < n; i++) {
-        x[i] = x[THEIL_SEN_MAX - n + i];
-        y[i] = y[THEIL_SEN_MAX - n + i];
-    }
+    for (size_t i = s->lives.n; i-- > 0 && n < THEIL_SEN_MAX;)
+        n += start_of(s, series_life_at(s, i), m, w, &ret[n]);
+    qsort(ret, n, sizeof *ret, by_start);
     return n;
 }
 
-/* Insertion sort by time: lives come nearly in order. */
-static void sort_pairs(double *x, double *y, size_t n)
+static int by_rate(const void *a, const void *b)
 {
-    for (size_t i = 1; i < n; i++) {
-        double a = x[i], b = y[i];
-        size_t j = i;
+    const struct start *x = a, *y = b;
 
-        for (; j > 0 && x[j - 1] > a; j--) {
-            x[j] = x[j - 1];
-            y[j] = y[j - 1];
-        }
-        x[j] = a;
-        y[j] = b;
-    }
+    return (x->rate > y->rate) - (x->rate < y->rate);
 }
 
-/* methods.md 2.7: tau > 0.5, p < 0.05 and the Theil-Sen lower bound above zero, over at least four lives. */
-void starts_measure(struct starts *st, const struct series *s, enum metric_id m)
+/* Starts at ever busier hours begin ever higher without any leak: then traffic tells as much as the order does. */
+static bool traffic_explains(const struct start *in_order, size_t n, double tau_of_order)
 {
+    struct start st[THEIL_SEN_MAX];
+    double v[THEIL_SEN_MAX], of_order, of_floor, p;
+
+    if (isnan(in_order[0].rate))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        st[i] = in_order[i];
+        v[i] = st[i].rate;
+    }
+    stats_kendall(v, n, &of_order, &p);
+    qsort(st, n, sizeof *st, by_rate);
+    for (size_t i = 0; i < n; i++)
+        v[i] = st[i].floor;
+    stats_kendall(v, n, &of_floor, &p);
+    return of_order > 0.2 || of_floor > MIN(0.5, tau_of_order - 0.3);
+}
+
+/* methods.md 2.7: tau > 0.5, p < 0.05 (0.01 where more lives allow it) and the Theil-Sen lower bound above zero, over at least four lives. */
+void starts_measure(struct starts *ret, const struct series *s, enum metric_id m, struct work *w)
+{
+    struct start st[THEIL_SEN_MAX];
     double x[THEIL_SEN_MAX], y[THEIL_SEN_MAX], slope;
 
-    *st = (struct starts){ .p = 1, .first = (double)NAN, .last = (double)NAN, .slope_lo = (double)NAN };
-    st->n = start_values(s, m, x, y);
-    if (!st->n)
+    *ret = (struct starts){ .p = 1, .first = (double)NAN, .last = (double)NAN, .slope_lo = (double)NAN };
+    ret->n = find_starts(s, m, w, st);
+    if (!ret->n)
         return;
-    sort_pairs(x, y, st->n);
-    st->first = y[0];
-    st->last = y[st->n - 1];
-    if (st->n < 4)
+    ret->first = st[0].floor;
+    ret->last = st[ret->n - 1].floor;
+    ret->traffic_known = !isnan(st[0].rate);
+    if (ret->n < 4)
         return;
-    stats_kendall(y, st->n, &st->tau, &st->p);
-    stats_theil_sen(x, y, st->n, &slope, &st->slope_lo);
-    st->rising = st->tau > 0.5 && st->p < 0.05 && st->slope_lo > 0;
+    for (size_t i = 0; i < ret->n; i++) {
+        x[i] = st[i].at;
+        y[i] = st[i].floor;
+    }
+    stats_kendall(y, ret->n, &ret->tau, &ret->p);
+    stats_theil_sen(x, y, ret->n, &slope, &ret->slope_lo);
+    ret->rising = ret->tau > 0.5 && ret->p < (ret->n < 6 ? 0.05 : 0.01) && ret->slope_lo > 0 && !traffic_explains(st, ret->n, ret->tau);
 }
 
 static int own_curve(struct curve *c, const struct series_life *l, enum metric_id m)

@@ -55,7 +55,7 @@ void ebb_look(struct ebb *e, const struct curve *c, struct work *w, const struct
 void days_measure(struct days *d, const struct series *s, const struct curve *c, struct work *w, int64_t utc_offset_ns);
 
 /* lives.c */
-void starts_measure(struct starts *st, const struct series *s, enum metric_id m);
+void starts_measure(struct starts *ret, const struct series *s, enum metric_id m, struct work *w);
 void within_measure(struct within *in, const struct series *s, enum metric_id m, struct work *w);
 void restarts_find(struct analysis *a);
 size_t epoch_choose(const struct series *s);

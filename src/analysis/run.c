@@ -106,22 +106,19 @@ static bool by_requests(const struct load *l)
 static void measure_growth(struct finding *f, const struct series *s, struct curve *c, struct work *w)
 {
     struct curve all = *c;
-    double before = (double)NAN;
+    double before = (double)NAN, x_begin;
 
     c->from = f->load.from;
     c->to = f->load.to;
     c->by_requests = by_requests(&f->load);
     if (f->load.head_s > 0)
         before = curve_floor(&all, w, all.from, f->load.from + 1, 0.25);
+    x_begin = curve_x(c, c->from);
+    warmup_find(&f->warmup, c, w, c->memory ? 1.0 / 8 : 1.0 / 16, &c->from);
+    if (!c->by_requests)
+        x_begin = -f->warmup.seconds; /* seconds count from c->from, which has moved */
+    growth_measure(&f->growth, &f->blocks, c, w, x_begin);
     steps_find(f, s, c, w);
-    {
-        double x_begin = curve_x(c, c->from);
-
-        warmup_find(&f->warmup, c, w, c->memory ? 1.0 / 8 : 1.0 / 16, &c->from);
-        if (!c->by_requests)
-            x_begin = -f->warmup.seconds;
-        growth_measure(&f->growth, &f->blocks, c, w, x_begin);
-    }
     if (isnan(before) && f->growth.usable)
         before = f->growth.first - MAX(f->warmup.rise, 0.0);
     ebb_look(&f->ebb, &all, w, &f->load, f->load.to, before);
@@ -151,7 +148,7 @@ static void look_at(struct finding *f, const struct analysis *a, enum metric_id 
     load_find(&f->load, s, c.from, c.to, w);
     if (!a->options.steady && c.memory)
         days_measure(&f->days, s, &c, w, a->options.utc_offset_ns);
-    starts_measure(&f->starts, s, m);
+    starts_measure(&f->starts, s, m, w);
     within_measure(&f->within, s, m, w);
     if (c.to > c.from + 1)
         measure_growth(f, s, &c, w);
@@ -186,7 +183,7 @@ int analysis_run(struct analysis **ret, const struct series *s, const struct ana
     a->epoch = epoch_choose(s);
     a->gap_share = gap_share(s);
     restarts_find(a);
-    starts_measure(&a->starts, s, memory_metric(s));
+    starts_measure(&a->starts, s, memory_metric(s), w);
     for (int m = 0; m < METRIC_N; m++)
         if (s->sum.col[m].n && metrics[m].judge != METRIC_JUDGE_NONE && (!options->metrics || options->metrics >> m & 1))
             look_at(&a->finding[a->n++], a, (enum metric_id)m, w);

@@ -76,29 +76,42 @@ static void add_step(struct finding *f, const struct series *s, const struct cur
     st->event = event_near(s, t[at[k]], t[at[k]] - t[at[k - 1]]);
 }
 
+/* Level of the blocks from k on minus that of those before. */
+static double jump_at(const double *v, size_t k)
+{
+    double jump = median_of(v, k, k + SIDE) - median_of(v, k - SIDE, k);
+
+    return isnan(jump) ? 0 : jump;
+}
+
+/* A slope gives half of its change across the sides within two blocks; a jump nearly all of it (it may lie inside one). */
+static bool sharp(const double *v, size_t k, double jump)
+{
+    double one = fabs(v[k] - v[k - 1]), two = fabs(v[k + 1] - v[k - 1]);
+
+    return MAX(isnan(one) ? 0 : one, isnan(two) ? 0 : two) >= 0.7 * fabs(jump);
+}
+
 void steps_find(struct finding *f, const struct series *s, const struct curve *c, struct work *w)
 {
-    double v[BLOCKS_MAX], usual, least, total = 0, rise;
+    double v[BLOCKS_MAX], usual, least, total = 0;
     size_t at[BLOCKS_MAX], n;
 
     f->nsteps = 0;
-    f->step_share = 0;
+    f->beside_steps = 0;
     n = time_medians(c, w, v, at);
     if (n < 3 * SIDE)
         return;
     usual = usual_change(v, n);
     least = MAX(MAX(8 * 1.4826 * usual, 0.015 * median_of(v, 0, n)), 4 * c->quantum);
     for (size_t k = SIDE; k + SIDE <= n; k++) {
-        double before = median_of(v, k - SIDE, k), after = median_of(v, k, k + SIDE), jump = after - before;
+        double jump = jump_at(v, k), next = k + 1 + SIDE <= n ? jump_at(v, k + 1) : 0;
 
-        /* The jump lies within this block and the last: the change across them is the change across the sides. */
-        if (fabs(jump) < least || isnan(v[k]) || isnan(v[k - 1]) || fabs(v[k] - v[k - 1]) < 0.7 * fabs(jump))
+        if (fabs(jump) < least || !sharp(v, k, jump) || (fabs(next) > fabs(jump) && sharp(v, k + 1, next)))
             continue;
         add_step(f, s, c, at, k, jump);
         total += jump;
         k += SIDE - 1;
     }
-    rise = median_of(v, n - SIDE, n) - median_of(v, 0, SIDE);
-    if (f->nsteps && rise != 0)
-        f->step_share = total / rise;
+    f->beside_steps = median_of(v, n - SIDE, n) - median_of(v, 0, SIDE) - total;
 }

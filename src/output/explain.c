@@ -35,6 +35,13 @@ static void put_growth(struct buf *out, const struct finding *f)
     put_number(out, "least rise that would have shown", g->visible);
 }
 
+static const char *low_traffic(const struct days *d)
+{
+    if (!d->low_traffic_known)
+        return "its traffic is not known";
+    return d->low_usable ? "traffic is low there" : "traffic is not low there";
+}
+
 static void put_days(struct buf *out, const struct finding *f)
 {
     const struct days *d = &f->days;
@@ -45,10 +52,13 @@ static void put_days(struct buf *out, const struct finding *f)
                    d->day[i].usable ? "" : " (not enough samples)");
     if (d->low_n)
         buf_printf(out, "    low window %02d:%02d-%02d:%02d, %s\n", d->low_from_min / 60, d->low_from_min % 60, d->low_to_min / 60,
-                   d->low_to_min % 60, !d->low_traffic_known ? "its traffic is not known" : d->low_usable ? "traffic is low there" : "traffic is not low there");
+                   d->low_to_min % 60, low_traffic(d));
     for (size_t i = 0; i < d->low_n; i++)
         buf_printf(out, "    low window of %s      floor %.6g\n", clock_rfc3339(d->low[i].begin_ns / NS_PER_S * NS_PER_S, when), d->low[i].floor);
-    put_number(out, "scatter of daily floors", d->noise);
+    if (d->n) {
+        put_number(out, "last six hours against a day before", d->lately);
+        put_number(out, "scatter of daily floors", d->noise);
+    }
 }
 
 static void put_rest(struct buf *out, const struct finding *f)
@@ -58,7 +68,7 @@ static void put_rest(struct buf *out, const struct finding *f)
     for (size_t i = 0; i < f->nsteps; i++)
         buf_printf(out, "    step at %s            %+.6g\n", clock_rfc3339(f->steps[i].at_ns / NS_PER_S * NS_PER_S, when), f->steps[i].delta);
     if (f->nsteps)
-        put_number(out, "share of the rise in steps", f->step_share);
+        put_number(out, "rise besides the steps", f->beside_steps);
     if (f->ebb.known) {
         put_number(out, "before the traffic", f->ebb.before);
         put_number(out, "as the traffic ended", f->ebb.peak);

@@ -197,6 +197,8 @@ int series_point(struct series *s, size_t life, const struct point *p, const str
     bin = grid_index(s, p->ts_ns);
     if (life != s->life_at)
         r = begin_life(s, life);
+    else if (s->bin_at != SIZE_MAX && bin < s->bin_at)
+        return 0; /* the clock went back: this stretch of time has its values already */
     if (!r && bin != s->bin_at)
         r = begin_bin(s, bin);
     if (r)

@@ -3,7 +3,8 @@
  * Built either from the store (series_load) or by hand (doctor, tests):
  *     series_new, then series_life / series_event / series_gap / series_request in any order,
  *     series_time for every moment of the roots, series_plan,
- *     series_point for every point of every life (one life after the other), series_finish.
+ *     series_point for every point of every life (one life after the other, roots before the others, in time order: a
+ *     point that goes back in time is dropped), series_finish.
  *
  * Times are put on one grid: every moment a root was read, at most SERIES_POINTS_MAX of them; when there are more, k
  * consecutive moments share a bin and floor = p10, mid = median, max = maximum of what fell into it (k == 1: all agree).

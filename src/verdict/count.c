@@ -54,17 +54,13 @@ static bool came_back(struct series_verdict *v, const struct course *c)
     return true;
 }
 
-static bool stepped(struct series_verdict *v, const struct course *c, const struct series *s)
+static bool stepped(struct series_verdict *v, const struct series *s)
 {
     const struct finding *f = v->finding;
-    const struct step *st = &f->steps[0];
-    char a[UNITS_TEXT_MAX], when[CLOCK_TEXT_MAX];
 
-    if (!f->nsteps || f->nsteps > 2 || f->step_share < 0.7 || c->rise * (1 - f->step_share) > f->growth.band)
+    if (f->nsteps != 1 || f->steps[0].delta <= f->growth.band || fabs(f->beside_steps) > MAX(f->growth.band, 0.15 * f->steps[0].delta))
         return false;
-    say(v, VERDICT_STEP, CLASS_STEP, "flat, a jump, flat", "%s: jumped by %s at %s%s%s and was flat before and after", metrics[f->metric].name,
-        amount(f, st->delta, a), clock_rfc3339(st->at_ns / NS_PER_S * NS_PER_S, when), st->event >= 0 ? ", next to " : "",
-        st->event >= 0 ? ((const struct series_event *)s->events.items)[st->event].text : "");
+    say_step(v, s);
     return true;
 }
 
@@ -200,7 +196,7 @@ void decide_count(struct series_verdict *v, const struct analysis *a)
     if (c.rise <= f->growth.band) {
         if (!days_rise(v) && !rises_within(v))
             say_flat(v, &c);
-    } else if (!came_back(v, &c) && !stepped(v, &c, a->series) && !days_rise(v) && !rises_within(v)) {
+    } else if (!came_back(v, &c) && !stepped(v, a->series) && !days_rise(v) && !rises_within(v)) {
         decide_rise(v, &c);
     }
 }

@@ -115,6 +115,25 @@ static size_t count_ok(const struct verdict *v)
     return n;
 }
 
+/* A look that saw no descriptors, or a process that did nothing, cannot say that nothing grows. */
+static void doubt_brief(struct verdict *v)
+{
+    const struct finding *any = v->n ? v->series[0].finding : NULL;
+    const struct column *cpu = &v->analysis->series->sum.col[METRIC_CPU_NS];
+
+    if (!v->analysis->options.brief || verdict_exit_status(v->verdict) != 0 || v->analysis->options.metrics)
+        return;
+    if (!analysis_find(v->analysis, METRIC_FDS)) {
+        v->verdict = VERDICT_INSUFFICIENT;
+        str_copy(v->reason, sizeof v->reason, "its descriptors could not be read, and they are where most leaks show first");
+        str_copy(v->next, sizeof v->next, "run as root, or with CAP_SYS_PTRACE");
+    } else if (any && cpu->n && any->load.source == LOAD_CPU && any->load.per_s < 2e6) {
+        v->verdict = VERDICT_INSUFFICIENT;
+        str_copy(v->reason, sizeof v->reason, "the process did next to nothing in that time, and what does nothing leaks nothing");
+        str_copy(v->next, sizeof v->next, "look again while it has traffic");
+    }
+}
+
 static void summarise(struct verdict *v)
 {
     char also[200];
@@ -135,6 +154,7 @@ static void summarise(struct verdict *v)
     else
         str_fmt(v->reason, sizeof v->reason, "%s%s", named->reason, v->verdict == VERDICT_LEAK || v->verdict == VERDICT_EXTERNAL ? also : "");
     next_step(v);
+    doubt_brief(v);
 }
 
 int verdict_decide(struct verdict **ret, const struct analysis *a)

@@ -81,17 +81,17 @@ static void steady_flat(struct series_verdict *v)
     }
 }
 
-static bool stepped(struct series_verdict *v, const struct series *s)
+/* At most `most` jumps up, and flat besides them. */
+static bool stepped(struct series_verdict *v, const struct series *s, size_t most)
 {
     const struct finding *f = v->finding;
-    const struct step *st = &f->steps[0];
-    char a[UNITS_TEXT_MAX], when[CLOCK_TEXT_MAX];
+    double total = 0;
 
-    if (!f->nsteps || f->nsteps > 4 || f->step_share < 0.7 || f->growth.rise * (1 - f->step_share) > f->growth.band)
+    for (size_t i = 0; i < f->nsteps; i++)
+        total += f->steps[i].delta;
+    if (!f->nsteps || f->nsteps > most || total <= f->growth.band || fabs(f->beside_steps) > MAX(f->growth.band, 0.15 * total))
         return false;
-    say(v, VERDICT_STEP, CLASS_STEP, "flat, a jump, flat", "%s: jumped by %s at %s%s%s and was flat before and after", name_of(v),
-        amount(f, st->delta, a), clock_rfc3339(st->at_ns / NS_PER_S * NS_PER_S, when), st->event >= 0 ? ", next to " : "",
-        st->event >= 0 ? ((const struct series_event *)s->events.items)[st->event].text : "");
+    say_step(v, s);
     return true;
 }
 
@@ -131,7 +131,7 @@ static void steady_rise(struct series_verdict *v, const struct analysis *a)
     const struct growth *g = &f->growth;
     char rate[160], n[UNITS_TEXT_MAX], why[160];
 
-    if (stepped(v, a->series) || kept_by_allocator(v, a))
+    if (kept_by_allocator(v, a))
         return;
     if (f->ebb.known && f->ebb.returned > 0.5) {
         say(v, VERDICT_OK, CLASS_DIURNAL, "follows the traffic", "%s: rose with the traffic and came back when it ended", name_of(v));
@@ -155,11 +155,27 @@ static void steady_rise(struct series_verdict *v, const struct analysis *a)
     }
 }
 
+/* A minute: what stayed stayed, whatever the load; what rose may still be a warm-up. */
+static void decide_brief(struct series_verdict *v, const struct analysis *a)
+{
+    const struct growth *g = &v->finding->growth;
+    char why[100], span[UNITS_TEXT_MAX];
+
+    if (!g->usable)
+        (void)steady_refused(v);
+    else if (least_rise(g) <= g->band)
+        steady_flat(v);
+    else if (!stepped(v, a->series, 2) && !kept_by_allocator(v, a)) {
+        str_fmt(why, sizeof why, "%s are too short to tell a leak from a warm-up", seconds_text(g->seconds, span));
+        suspect(v, why, "lowtide watch --target NAME=SELECTOR, then lowtide diagnose NAME");
+    }
+}
+
 static void decide_steady(struct series_verdict *v, const struct analysis *a)
 {
     const struct growth *g = &v->finding->growth;
 
-    if (steady_refused(v))
+    if (steady_refused(v) || stepped(v, a->series, 1))
         return;
     if (least_rise(g) <= g->band)
         steady_flat(v);
@@ -181,7 +197,7 @@ static void decide_short(struct series_verdict *v, const struct analysis *a, dou
                 amount(v->finding, v->finding->max - v->finding->min, why), span);
         else
             insufficient(v, "too short", why, "watch for three days; for a run under constant load use --steady");
-    } else if (!stepped(v, a->series) && !kept_by_allocator(v, a)) {
+    } else if (!stepped(v, a->series, 2) && !kept_by_allocator(v, a)) {
         str_fmt(why, sizeof why, "%s are too short to tell a leak from a daily rise", span);
         suspect(v, why, "watch for three days; for a run under constant load use --steady");
     }
@@ -252,12 +268,12 @@ static void decide_days(struct series_verdict *v, const struct analysis *a)
 
     if (days_missing(v))
         return;
-    if (!day_rises(d, d->n - 1, band)) {
-        if (f->nsteps == 0 || !stepped(v, a->series))
+    if (!day_rises(d, d->n - 1, band) || d->lately <= 0.4 * (d->day[d->n - 1].floor - d->day[d->n - 2].floor)) {
+        if (!stepped(v, a->series, 4))
             days_flat(v, band);
         return;
     }
-    if (stepped(v, a->series) || kept_by_allocator(v, a))
+    if (stepped(v, a->series, 4) || kept_by_allocator(v, a))
         return;
     rate_text(f, rate, sizeof rate);
     amount(f, d->day[d->n - 1].floor - d->day[d->n - 2].floor, gain);
@@ -280,9 +296,11 @@ static bool outlives(struct series_verdict *v)
 
     if (!st->rising || st->last - st->first < MAX(0.02 * st->first, QUANTA_MIN * 132 * 1024.0))
         return false;
-    say(v, VERDICT_EXTERNAL, CLASS_EXTERNAL, "rises from restart to restart",
+    say(v, st->traffic_known ? VERDICT_EXTERNAL : VERDICT_SUSPECT, CLASS_EXTERNAL, "rises from restart to restart",
         "%s: each of %zu lives began higher than the last, %s to %s: what grows is outside the process", name_of(v), st->n,
         amount(f, st->first, from), amount(f, st->last, to));
+    if (!st->traffic_known)
+        say_next(v, "give lowtide watch the request counts (--requests): that later starts were not just busier cannot be told without");
     return true;
 }
 
@@ -307,9 +325,11 @@ void decide_memory(struct series_verdict *v, const struct analysis *a)
     double seconds = f->to > f->from ? (double)(t->ts_ns[f->to - 1] - t->ts_ns[f->from]) / 1e9 : 0;
     double window = (double)(a->series->to_ns - a->series->from_ns) / 1e9;
 
-    if (outlives(v) || decide_trivial(v, a) || rises_within(v, a->options.steady, window))
+    if (outlives(v) || decide_trivial(v, a) || (!a->options.brief && rises_within(v, a->options.steady, window)))
         return;
-    if (a->options.steady)
+    if (a->options.brief)
+        decide_brief(v, a);
+    else if (a->options.steady)
         decide_steady(v, a);
     else if (f->days.n >= 2)
         decide_days(v, a);

@@ -75,3 +75,19 @@ const char *extent(const struct finding *f, char out[UNITS_TEXT_MAX])
     str_fmt(out, UNITS_TEXT_MAX, "%s requests", units_count(round(f->growth.requests), n));
     return out;
 }
+
+void say_step(struct series_verdict *v, const struct series *s)
+{
+    const struct finding *f = v->finding;
+    const struct step *st = &f->steps[0];
+    const struct series_event *e = st->event >= 0 ? vec_at(&s->events, (size_t)st->event) : NULL;
+    char by[UNITS_TEXT_MAX], when[CLOCK_TEXT_MAX], more[40] = "";
+
+    if (f->nsteps > 1)
+        str_fmt(more, sizeof more, " (the first of %zu jumps)", f->nsteps);
+    say(v, VERDICT_STEP, CLASS_STEP, "flat, a jump, flat", "%s: jumped by %s at %s%s%s%s%s and was flat before and after", metrics[f->metric].name,
+        amount(f, st->delta, by), clock_rfc3339(st->at_ns / NS_PER_S * NS_PER_S, when), more, e ? ", next to " : "", e ? e->kind : "",
+        e && e->text[0] ? " event" : "");
+    if (e)
+        say_next(v, "look at what \"%s\" changed", e->text[0] ? e->text : e->kind);
+}

@@ -13,6 +13,9 @@ void say(struct series_verdict *v, enum verdict_id verdict, enum class_id class,
     __attribute__((format(printf, 5, 6)));
 void say_next(struct series_verdict *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* The sentence of a step: by how much, when, next to which event. */
+void say_step(struct series_verdict *v, const struct series *s);
+
 /* What every rule needs first: enough points, a live source, a column that moves. True when that decided. */
 bool decide_trivial(struct series_verdict *v, const struct analysis *a);
 
