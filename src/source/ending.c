@@ -300,7 +300,7 @@ static void settle_lost(struct watch *w, struct member *m)
 
     if (pulse == ALIVE || pulse == LEADER_DEAD) {
         m->state = MEMBER_LIVE;
-        m->cpu_seen_ns = -1;
+        m->stat_due = true;
         if (pulse == LEADER_DEAD)
             member_watch_exit(w, m);
     } else if (told || !events_connector(w->events) || m->lost_sweep != w->sweep) {

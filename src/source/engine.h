@@ -31,8 +31,8 @@
 #include "source/tmpdir.h"
 
 #define NO_LIFE INT64_C(-1)
+#define SHM_NEVER INT64_C(-2)
 #define SPARE_FDS 256           /* left for the rest of the program when descriptors are kept per process */
-#define FULL_KEEP_MAX 4096      /* up to so many lives also stat stays open (8 KiB of kernel memory each with statm) */
 
 enum member_state { MEMBER_FREE, MEMBER_NEW, MEMBER_LIVE, MEMBER_LOST, MEMBER_ZOMBIE };
 
@@ -40,16 +40,18 @@ struct member {
     struct life_key key;
     int64_t life_id;            /* NO_LIFE until begun and after its end */
     int64_t since_mono_ns;      /* when it became known */
-    int64_t cpu_seen_ns;        /* CPU clock at the last reading of stat; -1: read it next time */
+    int64_t cpu_seen_ns;        /* CPU clock at the last reading of what changes only while it runs; -1: read that next time */
     int64_t lost_status;        /* wait status told by an event, -1: not told */
     int64_t kinds_fds;          /* descriptors when the kinds were read, -1: never */
     int64_t kinds_cpu_ns;       /* cpu_seen_ns then */
-    int64_t shm_cpu_ns;         /* cpu_seen_ns when its open segments were read; 0: never */
+    int64_t shm_files;          /* open files when its open segments were looked for, or SHM_NEVER */
+    int64_t status_cpu_ns;      /* cpu_seen_ns when status was read */
+    int64_t status_pages;       /* resident then; -1: never */
     uint32_t kinds_sweep, status_sweep, stat_sweep; /* when they were read last */
     uint32_t lost_sweep;        /* when it was found gone */
     uint32_t generation;        /* of the slot, for cookies */
     int32_t ppid, pgrp, sid, threads;
-    int32_t dirfd, statm_fd, stat_fd, pidfd;
+    int32_t dirfd, statm_fd, fd_fd, task_fd, pidfd; /* fd_fd, task_fd: the folders fd and task, O_PATH */
     uint16_t target;
     uint8_t state;
     bool root;                  /* chosen by the selector itself */
@@ -59,10 +61,12 @@ struct member {
     bool counted;               /* its fork was counted: so is its exit */
     bool exec_seen;             /* another program than its parent's */
     bool alone;                 /* first thread ended, others run */
+    bool stat_due;              /* its parent may have changed, or it may have ended */
     bool fresh;                 /* read well in this sweep */
     char comm[COMM_MAX];
     size_t sockets_at, sockets_n; /* its part of watch.sock_list in this sweep */
     double sockets_scale;
+    int64_t pages;              /* resident, by statm of this sweep */
     int64_t v[METRIC_N];
 };
 
@@ -79,7 +83,8 @@ struct target {
     uint64_t forks, exits;
     struct cgroup cgroup;       /* of its first root; version 0: none */
     bool cgroup_shared;
-    int64_t oom_seen;           /* the group's counter when last looked at, less kills already named */
+    int64_t oom_seen;           /* kills of the group that are accounted for: its counter a sweep ago, and those named since */
+    int64_t oom_last;           /* its counter at the last sweep */
     struct pidfile_stamp pidfile;
     uint64_t sockets_sum;       /* of the listening sockets' inodes at the last search */
     struct shm *shm;
@@ -96,7 +101,7 @@ struct watch {
     uint8_t boot_id[16];
     int64_t hz, page;
     uint64_t exe_ino, exe_dev;  /* of this program; 0: not known */
-    bool cpu_clock;             /* procfs_cpu_clock_ns works for the pids of this /proc */
+    bool own_proc;              /* this /proc shows our own pid namespace: its numbers may be used in system calls */
     bool fd_by_size;
     long fd_limit, fd_kept;     /* descriptors we may keep, and do */
     struct proctab tab;
@@ -137,6 +142,12 @@ static inline struct target *target_of(const struct watch *w, const struct membe
 
 /* Whether this sweep is one of those for what is done every `every` sweeps: the first, and so on. */
 static inline bool watch_due(const struct watch *w, unsigned every) { return (w->sweep - 1) % every == 0; }
+
+/* Whether it is this member's turn for what is done every `every` sweeps: spread, so that no sweep bears it all. */
+static inline bool watch_turn(const struct watch *w, const struct member *m, unsigned every)
+{
+    return (w->sweep + (uint32_t)(m - (const struct member *)w->members.items)) % every == 0;
+}
 
 /* ---- member.c: the table ---------------------------------------------------------------------------------------- */
 

@@ -90,8 +90,10 @@ struct member *member_join(struct watch *w, size_t target, int32_t pid, int32_t 
     m->ppid = ppid;
     m->since_mono_ns = mono_ns;
     m->life_id = NO_LIFE;
-    m->cpu_seen_ns = m->lost_status = m->kinds_fds = -1;
-    m->dirfd = m->statm_fd = m->stat_fd = m->pidfd = -1;
+    m->cpu_seen_ns = m->lost_status = m->kinds_fds = m->status_pages = -1;
+    m->stat_due = true;
+    m->shm_files = SHM_NEVER;
+    m->dirfd = m->statm_fd = m->fd_fd = m->task_fd = m->pidfd = -1;
     for (int i = 0; i < METRIC_N; i++)
         m->v[i] = METRIC_NA;
     if (!t->since_mono_ns)
@@ -116,7 +118,8 @@ void member_drop(struct watch *w, struct member *m)
     if (m->root && m->state != MEMBER_ZOMBIE)
         t->roots--;
     close_kept(w, &m->statm_fd);
-    close_kept(w, &m->stat_fd);
+    close_kept(w, &m->fd_fd);
+    close_kept(w, &m->task_fd);
     close_kept(w, &m->pidfd);
     close_kept(w, &m->dirfd);
     map_remove(&w->by_pid, (uint32_t)m->key.pid);
@@ -134,11 +137,21 @@ static int keep(struct watch *w, int fd)
     return fd;
 }
 
-static int keep_file(struct watch *w, const struct member *m, const char *path)
+static int keep_file(struct watch *w, const struct member *m, const char *path, int flags, long limit)
 {
-    if (w->fd_kept >= w->fd_limit || m->dirfd < 0)
+    if (w->fd_kept >= limit || m->dirfd < 0)
         return -1;
-    return keep(w, fd_open(m->dirfd, path, O_RDONLY, 0));
+    return keep(w, fd_open(m->dirfd, path, flags, 0));
+}
+
+/* The folder first: it is the identity. The others only save time, so when descriptors are few the ones that save least
+ * leave room for other processes. */
+static void keep_files(struct watch *w, struct member *m, int dirfd)
+{
+    m->dirfd = keep(w, dirfd);
+    m->statm_fd = keep_file(w, m, "statm", O_RDONLY, w->fd_limit / 4 * 3);
+    m->fd_fd = w->fd_by_size ? keep_file(w, m, "fd", O_PATH | O_DIRECTORY, w->fd_limit / 2) : -1;
+    m->task_fd = keep_file(w, m, "task", O_PATH | O_DIRECTORY, w->fd_limit / 2);
 }
 
 static int by_life(const struct watch *w, uint32_t a, int64_t life_id)
@@ -199,7 +212,7 @@ void member_watch_exit(struct watch *w, struct member *m)
 {
     int fd;
 
-    if (m->pidfd >= 0 || w->fd_kept >= w->fd_limit)
+    if (m->pidfd >= 0 || !w->own_proc || w->fd_kept >= w->fd_limit)
         return;
     fd = events_add_pid(w->events, m->key.pid, member_cookie(w, m));
     if (fd < 0)
@@ -218,7 +231,8 @@ void member_is_zombie(struct watch *w, struct member *m)
     t->members--;
     t->roots -= m->root;
     close_kept(w, &m->statm_fd);
-    close_kept(w, &m->stat_fd);
+    close_kept(w, &m->fd_fd);
+    close_kept(w, &m->task_fd);
 }
 
 void member_unorder(struct watch *w, const struct member *m)
@@ -279,9 +293,7 @@ int member_open(struct watch *w, struct member *m)
     r = begin_life(w, m, &st, dirfd);
     if (r < 0)
         return r;
-    m->dirfd = keep(w, TAKE_FD(dirfd));
-    m->statm_fd = keep_file(w, m, "statm");
-    m->stat_fd = w->order.n < FULL_KEEP_MAX ? keep_file(w, m, "stat") : -1;
+    keep_files(w, m, TAKE_FD(dirfd));
     if (!events_connector(w->events))
         member_watch_exit(w, m);
     m->state = MEMBER_LIVE;

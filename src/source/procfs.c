@@ -202,10 +202,10 @@ static char *put_pid(char *out, int32_t pid)
     return out;
 }
 
-/* "before123after"; both are short literals. */
-static void pid_path(char out[PATH_SIZE], const char *before, int32_t pid, const char *after)
+/* "123/stat" */
+static void pid_path(char out[PATH_SIZE], int32_t pid, const char *after)
 {
-    char *p = put_pid(out + str_copy(out, PATH_SIZE, before), pid);
+    char *p = put_pid(out, pid);
 
     str_copy(p, PATH_SIZE - (size_t)(p - out), after);
 }
@@ -217,7 +217,7 @@ int procfs_open_pid(int proc_fd, int32_t pid)
 
     if (pid <= 0)
         return LT_GONE;
-    pid_path(path, "", pid, "");
+    pid_path(path, pid, "");
     fd = fd_open(proc_fd, path, O_RDONLY | O_DIRECTORY, 0);
     return fd < 0 ? procfs_code(fd) : fd;
 }
@@ -239,29 +239,16 @@ int procfs_stat_of(int proc_fd, int32_t pid, struct proc_stat *ret)
 {
     char path[PATH_SIZE];
 
-    pid_path(path, "", pid, "/stat");
+    pid_path(path, pid, "/stat");
     return read_stat(proc_fd, path, ret);
-}
-
-int procfs_stat_kept(int stat_fd, struct proc_stat *ret)
-{
-    char text[STAT_SIZE];
-    ssize_t n = fd_pread0(stat_fd, text, sizeof text);
-
-    return n < 0 ? procfs_code(n) : procfs_parse_stat(text, (size_t)n, ret);
-}
-
-static int read_statm(int dirfd, const char *path, struct proc_statm *ret)
-{
-    char text[256];
-    ssize_t n = fd_read_at(dirfd, path, text, sizeof text);
-
-    return n < 0 ? procfs_code(n) : procfs_parse_statm(text, (size_t)n, ret);
 }
 
 int procfs_statm(int pid_dirfd, struct proc_statm *ret)
 {
-    return read_statm(pid_dirfd, "statm", ret);
+    char text[256];
+    ssize_t n = fd_read_at(pid_dirfd, "statm", text, sizeof text);
+
+    return n < 0 ? procfs_code(n) : procfs_parse_statm(text, (size_t)n, ret);
 }
 
 int procfs_statm_kept(int statm_fd, struct proc_statm *ret)
@@ -270,14 +257,6 @@ int procfs_statm_kept(int statm_fd, struct proc_statm *ret)
     ssize_t n = fd_pread0(statm_fd, text, sizeof text);
 
     return n < 0 ? procfs_code(n) : procfs_parse_statm(text, (size_t)n, ret);
-}
-
-int procfs_statm_of_thread(int pid_dirfd, int32_t tid, struct proc_statm *ret)
-{
-    char path[PATH_SIZE];
-
-    pid_path(path, "task/", tid, "/statm");
-    return read_statm(pid_dirfd, path, ret);
 }
 
 int procfs_status(int pid_dirfd, struct proc_status *ret)
@@ -312,7 +291,7 @@ int procfs_cmdline_of(int proc_fd, int32_t pid, char *out, size_t size, size_t *
 {
     char path[PATH_SIZE];
 
-    pid_path(path, "", pid, "/cmdline");
+    pid_path(path, pid, "/cmdline");
     return read_cmdline(proc_fd, path, out, size, ret_len);
 }
 
@@ -349,6 +328,28 @@ int procfs_fd_count(int pid_dirfd, bool by_size, int64_t *ret)
     return 0;
 }
 
+int procfs_fd_count_kept(int fd_folder, int64_t *ret)
+{
+    struct stat st;
+
+    if (fstat(fd_folder, &st) < 0)
+        return procfs_code(-errno);
+    *ret = st.st_size;
+    return 0;
+}
+
+int procfs_threads(int pid_dirfd, int task_folder, int64_t *ret)
+{
+    struct stat st;
+
+    if ((task_folder >= 0 ? fstat(task_folder, &st) : fstatat(pid_dirfd, "task", &st, 0)) < 0)
+        return procfs_code(-errno);
+    if (st.st_nlink < 3)
+        return LT_GONE; /* no thread is left */
+    *ret = (int64_t)st.st_nlink - 2;
+    return 0;
+}
+
 bool procfs_fd_size_works(int proc_fd)
 {
     _cleanup_fd_ int self = fd_open(proc_fd, "self", O_RDONLY | O_DIRECTORY, 0);
@@ -360,22 +361,23 @@ bool procfs_fd_size_works(int proc_fd)
     return by_size > 0 && by_size + 1 == by_reading;
 }
 
-int32_t procfs_other_thread(int pid_dirfd, int32_t pid)
+int procfs_open_thread(int pid_dirfd, int32_t pid)
 {
     _cleanup_fd_ int fd = fd_open(pid_dirfd, "task", O_RDONLY | O_DIRECTORY, 0);
     struct folder_entry e;
     struct folder f;
 
     if (fd < 0)
-        return 0;
+        return procfs_code(fd);
     folder_init(&f, fd);
     while (folder_next(&f, &e) > 0) {
         int32_t tid = folder_pid(e.name);
+        int dir = tid && tid != pid ? fd_open(fd, e.name, O_RDONLY | O_DIRECTORY, 0) : -1;
 
-        if (tid && tid != pid)
-            return tid;
+        if (dir >= 0)
+            return dir;
     }
-    return 0;
+    return LT_GONE;
 }
 
 /* ---- the host --------------------------------------------------------------------------------------------------- */

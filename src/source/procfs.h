@@ -51,8 +51,7 @@ int procfs_open_pid(int proc_fd, int32_t pid);
 int procfs_stat(int pid_dirfd, struct proc_stat *ret);
 int procfs_statm(int pid_dirfd, struct proc_statm *ret);
 int procfs_status(int pid_dirfd, struct proc_status *ret);
-int procfs_stat_kept(int stat_fd, struct proc_stat *ret);    /* one pread of an open stat */
-int procfs_statm_kept(int statm_fd, struct proc_statm *ret);
+int procfs_statm_kept(int statm_fd, struct proc_statm *ret);    /* one pread of an open statm */
 /* By number, for processes not held: whoever has it now. */
 int procfs_stat_of(int proc_fd, int32_t pid, struct proc_stat *ret);
 
@@ -62,13 +61,15 @@ int procfs_cmdline_of(int proc_fd, int32_t pid, char *out, size_t size, size_t *
 
 /* Descriptors open: the size of the fd folder when `by_size`, else by reading it. */
 int procfs_fd_count(int pid_dirfd, bool by_size, int64_t *ret);
+int procfs_fd_count_kept(int fd_folder, int64_t *ret);       /* by size, of the open folder (O_PATH) */
+/* Threads: the links of the task folder, less its own two. task_folder: open, or -1: below pid_dirfd. */
+int procfs_threads(int pid_dirfd, int task_folder, int64_t *ret);
 /* Whether this kernel gives the count as the size of the fd folder (6.2 and later): compares on ourselves. */
 bool procfs_fd_size_works(int proc_fd);
 
-/* A thread of the process that is not its first one and is still there: its id, 0 when there is none. */
-int32_t procfs_other_thread(int pid_dirfd, int32_t pid);
-/* statm through a thread: for a process whose first thread has ended while others run. */
-int procfs_statm_of_thread(int pid_dirfd, int32_t tid, struct proc_statm *ret);
+/* The folder of a thread that is not the first one: for a process whose first thread has ended while others run, its own
+ * folder is as empty as a zombie's. A descriptor, or LT_GONE when there is no other thread. */
+int procfs_open_thread(int pid_dirfd, int32_t pid);
 
 /* sys/kernel/random/boot_id; when it cannot be read, the time of boot takes its place. */
 int procfs_boot_id(int proc_fd, uint8_t ret[16]);

@@ -28,7 +28,7 @@ void proctab_release(struct proctab *t)
 }
 
 /* The kernel lists pids in rising order, so the entry before is found by walking along; other trees (tests) may not. */
-static const struct proctab_entry *known(const struct proctab *t, size_t *at, int32_t pid)
+static const struct proctab_entry *entry_before(const struct proctab *t, size_t *at, int32_t pid)
 {
     const struct proctab_entry *old = t->before.items;
 
@@ -63,15 +63,17 @@ static int by_pid(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int add_entry(struct proctab *t, const struct folder_entry *f, size_t *at, bool reread)
+struct scan { bool reread; proctab_known_fn known; const void *ctx; size_t at; };
+
+static int add_entry(struct proctab *t, const struct folder_entry *f, struct scan *s)
 {
     struct proctab_entry e = { .ino = f->ino, .pid = folder_pid(f->name) };
     const struct proctab_entry *old;
 
     if (!e.pid)
         return 0;
-    old = known(t, at, e.pid);
-    if (old && old->ino == e.ino && !reread) {
+    old = entry_before(t, &s->at, e.pid);
+    if (old && old->ino == e.ino && !(s->reread && !(s->known && s->known(s->ctx, e.pid)))) {
         e = *old;
         e.looks = (uint8_t)(old->looks + (old->looks < 255));
     } else if (!read_entry(t, &e, old)) {
@@ -80,12 +82,12 @@ static int add_entry(struct proctab *t, const struct folder_entry *f, size_t *at
     return vec_append(&t->now, &e);
 }
 
-int proctab_scan(struct proctab *t, bool reread, struct err *err)
+int proctab_scan(struct proctab *t, bool reread, proctab_known_fn known, const void *ctx, struct err *err)
 {
+    struct scan s = { reread, known, ctx, 0 };
     struct vec swap = t->before;
     struct folder_entry f;
     bool sorted = true;
-    size_t at = 0;
     int r;
 
     t->before = t->now;
@@ -95,7 +97,7 @@ int proctab_scan(struct proctab *t, bool reread, struct err *err)
     while (r >= 0 && (r = folder_next(&t->folder, &f)) > 0) {
         const struct proctab_entry *items;
 
-        if ((r = add_entry(t, &f, &at, reread)) < 0)
+        if ((r = add_entry(t, &f, &s)) < 0)
             return err_set(err, r, "/proc: %zu processes: %s", t->now.n, err_sentence(r));
         items = t->now.items;
         if (t->now.n > 1 && items[t->now.n - 1].pid < items[t->now.n - 2].pid)

@@ -2,7 +2,7 @@
  *
  * A scan lists /proc and reads stat only of processes it does not know. Known means: the same number with the same inode
  * number. The kernel makes the inode of /proc/PID anew for a new process (and now and then for an old one, when memory is
- * short), so a recycled number is never taken for the process before; `reread` reads all, for parents that changed.
+ * short), so a recycled number is never taken for the process before; `reread` reads all that are not followed otherwise, for parents that changed.
  */
 #ifndef LT_SOURCE_PROCTAB_H
 #define LT_SOURCE_PROCTAB_H
@@ -34,8 +34,11 @@ struct proctab {
 int proctab_init(struct proctab *t, int proc_fd, size_t max, struct err *err);
 void proctab_release(struct proctab *t);
 
+/* Whether a process is followed by other means, so that `reread` may pass it over. */
+typedef bool (*proctab_known_fn)(const void *ctx, int32_t pid);
+
 /* 0; LT_ELIMIT when there are more than max (the rest is left out); LT_EIO, LT_ENOMEM. */
-int proctab_scan(struct proctab *t, bool reread, struct err *err);
+int proctab_scan(struct proctab *t, bool reread, proctab_known_fn known, const void *ctx, struct err *err);
 
 const struct proctab_entry *proctab_find(const struct proctab *t, int32_t pid); /* as of the last scan, or NULL */
 

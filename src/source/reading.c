@@ -2,15 +2,19 @@
 
 #include "source/engine.h"
 
-/* When the CPU clock of a process has not moved, no thread of it ran: its parent (unless that one died, which we see), its
- * threads, faults and descriptors are as they were, and only statm, which others can change (reclaim), is read. Two things
- * others can change are refreshed at the slow rate: descriptors shared with another process (CLONE_FILES), and whether
- * an open file has been deleted. */
-static bool ran_since(const struct watch *w, struct member *m, int64_t *ret_cpu_ns)
+/* When the CPU clock of a process has not moved, no thread of it ran: its descriptors, threads and faults are as they were,
+ * and only statm, which others can change (reclaim), is read. Descriptors shared with another process (CLONE_FILES) are the
+ * exception: the count is refreshed with stat, at the lower rate. */
+static bool ran_since(const struct watch *w, const struct member *m, int64_t *ret_cpu_ns)
 {
-    *ret_cpu_ns = w->cpu_clock ? procfs_cpu_clock_ns(m->key.pid) : -1;
-    return *ret_cpu_ns < 0 || m->cpu_seen_ns < 0 || *ret_cpu_ns != m->cpu_seen_ns ||
-           w->sweep - m->stat_sweep >= w->config.slow_every;
+    *ret_cpu_ns = w->own_proc ? procfs_cpu_clock_ns(m->key.pid) : -1;
+    return *ret_cpu_ns < 0 || m->cpu_seen_ns < 0 || *ret_cpu_ns != m->cpu_seen_ns;
+}
+
+/* stat: parent and end when there is a reason; faults, which only grow and judge nothing, at the lower rate. */
+static bool stat_due(const struct watch *w, const struct member *m, bool ran)
+{
+    return m->stat_due || m->alone || !w->own_proc || watch_turn(w, m, ran ? w->config.kinds_every : 6 * w->config.kinds_every);
 }
 
 /* A directory fd of the member: the kept one, or one for now (*temp, the caller's) whose start is checked (E1). */
@@ -30,12 +34,25 @@ static int member_dir(const struct watch *w, const struct member *m, int *temp)
     return st.start == m->key.start ? *temp : LT_GONE;
 }
 
+/* The folder to look through at what it holds: its own, or when its first thread has ended that of another. */
+static int window_dir(const struct watch *w, const struct member *m, int *temp)
+{
+    _cleanup_fd_ int own_temp = -1;
+    int own;
+
+    if (!m->alone)
+        return member_dir(w, m, temp);
+    own = member_dir(w, m, &own_temp);
+    if (own < 0)
+        return own;
+    *temp = procfs_open_thread(own, m->key.pid);
+    return *temp;
+}
+
 int reading_stat(struct watch *w, const struct member *m, struct proc_stat *ret)
 {
     int r;
 
-    if (m->stat_fd >= 0)
-        return procfs_stat_kept(m->stat_fd, ret);
     if (m->dirfd >= 0)
         return procfs_stat(m->dirfd, ret);
     r = procfs_stat_of(w->proc_fd, m->key.pid, ret);
@@ -48,6 +65,7 @@ static void put_memory(const struct watch *w, struct member *m, const struct pro
 {
     int64_t shared = MIN(s->shared, s->resident);
 
+    m->pages = s->resident;
     m->v[METRIC_RSS] = s->resident * w->page;
     m->v[METRIC_RSS_ANON] = (s->resident - shared) * w->page;
     m->v[METRIC_RSS_FILE] = shared * w->page;
@@ -58,64 +76,99 @@ static void put_memory(const struct watch *w, struct member *m, const struct pro
     }
 }
 
-/* statm of the process; when its first thread has ended while others run, of one of those. */
 static int read_memory(const struct watch *w, struct member *m, int dirfd)
 {
     struct proc_statm s;
-    int32_t tid = m->alone ? procfs_other_thread(dirfd, m->key.pid) : 0;
-    int r;
+    int r = m->statm_fd >= 0 && !m->alone ? procfs_statm_kept(m->statm_fd, &s) : procfs_statm(dirfd, &s);
 
-    if (tid)
-        r = procfs_statm_of_thread(dirfd, tid, &s);
-    else
-        r = m->statm_fd >= 0 ? procfs_statm_kept(m->statm_fd, &s) : procfs_statm(dirfd, &s);
-    if (r < 0)
+    if (r == LT_GONE)
         return r;
-    if (!s.size && !m->alone)
-        m->cpu_seen_ns = -1; /* a zombie, or its first thread has ended: stat tells */
+    if (r < 0) {
+        m->v[METRIC_RSS] = m->v[METRIC_RSS_ANON] = m->v[METRIC_RSS_FILE] = METRIC_NA;
+        return 0;
+    }
+    if (!s.size)
+        m->stat_due = true; /* a zombie, or its first thread has ended: stat tells */
     put_memory(w, m, &s);
     return 0;
 }
 
 static void take_stat(struct watch *w, struct member *m, const struct proc_stat *st, int64_t cpu_ns)
 {
-    int64_t stat_ns = (int64_t)st->cpu_ticks * (NS_PER_S / w->hz);
-
-    m->cpu_seen_ns = cpu_ns;
     m->stat_sweep = w->sweep;
+    m->stat_due = false;
+    if (cpu_ns < 0)
+        cpu_ns = (int64_t)st->cpu_ticks * (NS_PER_S / w->hz);
     /* Never backwards within a life, also when the clock gives way to ticks. */
-    m->v[METRIC_CPU_NS] = MAX(m->v[METRIC_CPU_NS], cpu_ns >= 0 ? cpu_ns : stat_ns);
+    m->v[METRIC_CPU_NS] = MAX(m->v[METRIC_CPU_NS], cpu_ns);
     m->v[METRIC_MINFLT] = (int64_t)st->minflt;
     m->v[METRIC_MAJFLT] = (int64_t)st->majflt;
     m->v[METRIC_THREADS] = st->threads;
-    m->threads = st->threads;
     m->pgrp = st->pgrp;
     m->sid = st->sid;
     if (st->ppid != m->ppid)
         tree_parent_changed(w, m, st->ppid);
 }
 
-/* stat and the descriptor count: 0, LT_GONE also for a zombie. */
-static int read_active(struct watch *w, struct member *m, int dirfd, int64_t cpu_ns)
+static void blank_stat(struct member *m)
+{
+    m->v[METRIC_THREADS] = m->v[METRIC_MINFLT] = m->v[METRIC_MAJFLT] = m->v[METRIC_CPU_NS] = METRIC_NA;
+    m->stat_due = true;
+}
+
+/* 0, LT_GONE also for a zombie. */
+static int read_stat(struct watch *w, struct member *m, int64_t cpu_ns)
 {
     struct proc_stat st;
-    int64_t fds;
     int r = reading_stat(w, m, &st);
 
-    if (r < 0)
-        return r;
-    if (st.start != m->key.start)
+    if (r == LT_GONE || (r == 0 && st.start != m->key.start))
         return LT_GONE;
+    if (r < 0) {
+        blank_stat(m);
+        return 0;
+    }
     m->alone = st.state == 'Z' && st.threads > 1;
     if ((st.state == 'Z' && !m->alone) || st.state == 'X')
         return LT_GONE;
     take_stat(w, m, &st, cpu_ns);
-    /* The folder of a first thread that has ended is empty, of course. */
-    r = m->alone ? LT_EUNSUPPORTED : procfs_fd_count(dirfd, w->fd_by_size, &fds);
+    return 0;
+}
+
+/* What changes only while the process runs. */
+static int read_counts(const struct watch *w, struct member *m, int dirfd, int64_t cpu_ns)
+{
+    int r = m->fd_fd >= 0 && !m->alone ? procfs_fd_count_kept(m->fd_fd, &m->v[METRIC_FDS])
+                          : procfs_fd_count(dirfd, w->fd_by_size, &m->v[METRIC_FDS]);
+
     if (r == LT_GONE)
         return r;
-    m->v[METRIC_FDS] = r < 0 ? METRIC_NA : fds;
-    return 0;
+    if (r < 0)
+        m->v[METRIC_FDS] = METRIC_NA;
+    if (m->stat_sweep != w->sweep) { /* stat has told in this sweep otherwise */
+        r = procfs_threads(dirfd, m->task_fd, &m->v[METRIC_THREADS]);
+        if (r < 0 && r != LT_GONE)
+            m->v[METRIC_THREADS] = METRIC_NA;
+    }
+    m->v[METRIC_CPU_NS] = MAX(m->v[METRIC_CPU_NS], cpu_ns);
+    return r == LT_GONE ? r : 0;
+}
+
+/* stat first, when it is due: whether the process lives, and through which folder to look at it. */
+static int read_through(struct watch *w, struct member *m, bool ran, int64_t cpu_ns)
+{
+    _cleanup_fd_ int temp = -1;
+    bool was_alone = m->alone;
+    int r = m->stat_due ? read_stat(w, m, cpu_ns) : 0, dirfd;
+
+    if (r < 0)
+        return r;
+    dirfd = window_dir(w, m, &temp);
+    if (dirfd < 0)
+        return dirfd;
+    if (m->alone || was_alone)
+        r = read_memory(w, m, dirfd);
+    return r == 0 && ran ? read_counts(w, m, dirfd, cpu_ns) : r;
 }
 
 int reading_quick(struct watch *w, struct member *m)
@@ -123,28 +176,20 @@ int reading_quick(struct watch *w, struct member *m)
     _cleanup_fd_ int temp = -1;
     int dirfd = member_dir(w, m, &temp);
     int64_t cpu_ns;
+    bool ran;
     int r;
 
     if (dirfd < 0)
         return dirfd;
-    r = read_memory(w, m, dirfd);
-    if (r == LT_GONE)
-        return r;
+    r = m->alone ? 0 : read_memory(w, m, dirfd);
     if (r < 0)
-        m->v[METRIC_RSS] = m->v[METRIC_RSS_ANON] = m->v[METRIC_RSS_FILE] = METRIC_NA;
-    /* The clock is read before stat: what runs in between shows at the next sweep. */
-    if (!ran_since(w, m, &cpu_ns))
-        return 0;
-    r = read_active(w, m, dirfd, cpu_ns);
-    if (r == 0 && m->alone)
-        r = read_memory(w, m, dirfd) == LT_GONE ? LT_GONE : 0;
-    if (r != LT_GONE && r < 0) {
-        static const int of_stat[] = { METRIC_FDS, METRIC_THREADS, METRIC_MINFLT, METRIC_MAJFLT, METRIC_CPU_NS };
-
-        for (size_t i = 0; i < ARRAY_SIZE(of_stat); i++)
-            m->v[of_stat[i]] = METRIC_NA;
-        m->cpu_seen_ns = -1;
-    }
+        return r;
+    /* The clock is read before the rest: what runs in between shows at the next sweep. */
+    ran = ran_since(w, m, &cpu_ns);
+    m->stat_due = stat_due(w, m, ran);
+    if (m->stat_due || ran || m->alone)
+        r = read_through(w, m, ran || m->stat_due, cpu_ns);
+    m->cpu_seen_ns = cpu_ns;
     return r == LT_GONE ? LT_GONE : 0;
 }
 
@@ -159,17 +204,25 @@ static bool fds_moved(const struct member *m)
     return m->kinds_fds < 0 || moved > 8 || moved < -8 || moved * 50 > m->kinds_fds || moved * 50 < -m->kinds_fds;
 }
 
-/* Sockets change state without the process running; what has none and did not run is as it was. */
+/* Sockets change state while the process sleeps, and are read for all in the same sweep, since the table of sockets is.
+ * A process with none that did not run is as it was, but for open files that somebody else deletes. */
 static bool kinds_due(const struct watch *w, const struct member *m)
 {
-    bool full = watch_due(w, w->config.kinds_every) || watch_due(w, w->config.slow_every);
+    unsigned every = w->config.kinds_every;
 
     if (fds_moved(m))
         return true;
-    if (!full)
-        return false;
-    return m->cpu_seen_ns < 0 || m->cpu_seen_ns != m->kinds_cpu_ns || m->v[METRIC_SOCKETS] != 0 ||
-           w->sweep - m->kinds_sweep >= 3 * w->config.kinds_every;
+    if (m->v[METRIC_SOCKETS] != 0)
+        return watch_due(w, every) || watch_due(w, w->config.slow_every);
+    return watch_turn(w, m, m->cpu_seen_ns < 0 || m->cpu_seen_ns != m->kinds_cpu_ns ? every : 6 * every);
+}
+
+/* Shared and swapped pages. A process that sleeps and holds as many pages as then has as many of these. */
+static bool status_due(const struct watch *w, const struct member *m)
+{
+    bool asleep = m->cpu_seen_ns >= 0 && m->cpu_seen_ns == m->status_cpu_ns && m->pages == m->status_pages;
+
+    return !m->status_sweep || watch_turn(w, m, asleep ? 6 * w->config.kinds_every : w->config.kinds_every);
 }
 
 static void blank_kinds(struct member *m)
@@ -220,9 +273,9 @@ static void read_status(const struct watch *w, struct member *m, int dirfd)
 {
     struct proc_status s;
 
-    if (m->status_sweep && w->sweep - m->status_sweep < w->config.kinds_every)
-        return;
     m->status_sweep = w->sweep;
+    m->status_cpu_ns = m->cpu_seen_ns;
+    m->status_pages = m->pages;
     if (procfs_status(dirfd, &s) < 0)
         s = (struct proc_status){ METRIC_NA, METRIC_NA, 0, 0 };
     if (m->v[METRIC_RSS_SHMEM] != METRIC_NA)
@@ -238,16 +291,17 @@ static void read_status(const struct watch *w, struct member *m, int dirfd)
 int reading_slow(struct watch *w, struct member *m)
 {
     _cleanup_fd_ int temp = -1;
-    bool kinds = kinds_due(w, m);
+    bool kinds = kinds_due(w, m), status = status_due(w, m);
     int dirfd;
 
     m->sockets_n = SIZE_MAX; /* not read in this sweep */
-    if (!kinds && m->status_sweep && w->sweep - m->status_sweep < w->config.kinds_every)
+    if (!kinds && !status)
         return 0;
-    dirfd = member_dir(w, m, &temp);
+    dirfd = window_dir(w, m, &temp);
     if (dirfd < 0)
         return dirfd == LT_GONE ? dirfd : 0;
-    read_status(w, m, dirfd);
+    if (status)
+        read_status(w, m, dirfd);
     return kinds ? read_kinds(w, m, dirfd) : 0;
 }
 
@@ -272,7 +326,7 @@ void reading_sockets(struct watch *w)
         if (!stale)
             sockets_stale(w->sockets);
         stale = true;
-        dirfd = member_dir(w, m, &temp);
+        dirfd = window_dir(w, m, &temp);
         if (dirfd >= 0 && sockets_want(w->sockets, dirfd, NULL) != LT_GONE)
             sockets_count(w->sockets, dirfd, list + m->sockets_at, m->sockets_n, m->sockets_scale, m->v);
     }
@@ -295,7 +349,7 @@ static int tell_row(void *ctx, const char *key, int64_t count)
 void reading_histograms(struct watch *w, struct member *m)
 {
     _cleanup_fd_ int temp = -1;
-    int dirfd = member_dir(w, m, &temp);
+    int dirfd = window_dir(w, m, &temp);
     struct tell tell = { w, m->life_id, "path" };
     const struct fd_socket *list = w->sock_list.items;
 

@@ -27,20 +27,27 @@ static int find_all_roots(struct watch *w, bool thorough, struct err *err)
 /* The processes of the host are looked at when nobody tells us of new ones, when events were lost, and now and then (left-overs
  * are found host-wide). A new root may have had children before we knew it: they are looked for once it is a member, when
  * forks after that moment come as events. */
+static bool is_live(const void *ctx, int32_t pid)
+{
+    const struct member *m = member_find(ctx, pid);
+
+    return m && m->state == MEMBER_LIVE;
+}
+
 static int discover(struct watch *w, struct err *err)
 {
-    bool thorough = watch_due(w, w->config.slow_every), full = watch_due(w, w->config.kinds_every);
+    bool full = watch_due(w, w->config.slow_every);
     bool scan = full || w->rescan || !events_connector(w->events);
     int r = 0;
 
     for (int round = 0; round < SCAN_ROUNDS && (round == 0 || w->rescan); round++) {
         if (scan || w->rescan)
-            r = proctab_scan(&w->tab, full || w->rescan, err);
+            r = proctab_scan(&w->tab, full || w->rescan, is_live, w, err);
         if (r < 0 && r != LT_ELIMIT)
             return r;
         scan |= w->rescan;
         w->rescan = false;
-        r = find_all_roots(w, thorough, err);
+        r = find_all_roots(w, full, err);
         if (r < 0)
             return r;
         if (scan)

@@ -49,7 +49,7 @@ static void find_cgroup(struct watch *w, struct target *t, const struct member *
         return;
     }
     t->cgroup_shared = cgroup_is_shared(&t->cgroup, w->has_own_cgroup ? &w->own_cgroup : NULL);
-    t->oom_seen = cgroup_memory(&t->cgroup, &memory, NULL) == 0 ? memory.oom_kills : METRIC_NA;
+    t->oom_seen = t->oom_last = cgroup_memory(&t->cgroup, &memory, NULL) == 0 ? memory.oom_kills : METRIC_NA;
 }
 
 int target_joined(struct watch *w, struct target *t, const struct member *root)
@@ -104,6 +104,9 @@ static void read_cgroup(struct target *t)
     t->v[METRIC_CGROUP_BYTES] = memory.bytes;
     t->v[METRIC_CGROUP_LIMIT] = memory.limit;
     t->v[METRIC_OOM_KILLS] = memory.oom_kills;
+    /* A sweep late, since the event of a death may come after the counter was read. */
+    t->oom_seen = MAX(t->oom_seen, t->oom_last);
+    t->oom_last = memory.oom_kills;
 }
 
 /* Any process of the target with a held folder: roots first, since a worker may have another root folder or namespace. */
@@ -148,6 +151,18 @@ static bool is_foreign(void *ctx, int32_t pid, int64_t wall_s)
     return m && target_of(f->w, m) != f->t;
 }
 
+/* Which segments a process has open costs a look at each of its descriptors: done when it opened or closed files since, else
+ * seldom. (Most programs close the descriptor once the segment is mapped anyway; then its owner tells.) */
+static void look_for_segments(struct watch *w, struct target *t, struct member *m)
+{
+    if (m->shm_files == m->v[METRIC_FILES] && !watch_turn(w, m, 6 * w->config.kinds_every))
+        return;
+    if (m->shm_files == SHM_NEVER)
+        shm_user(t->shm, m->dirfd, NULL);
+    shm_open_files(t->shm, m->dirfd, 0, NULL);
+    m->shm_files = m->v[METRIC_FILES];
+}
+
 static void read_shm(struct watch *w, struct target *t, const struct member *window_member)
 {
     struct foreign foreign = { w, t };
@@ -157,12 +172,8 @@ static void read_shm(struct watch *w, struct target *t, const struct member *win
     for (size_t i = 0; i < w->order.n; i++) {
         struct member *m = member_at(w, order[i]);
 
-        if (target_of(w, m) != t || m->dirfd < 0 || !m->fresh || m->shm_cpu_ns == m->cpu_seen_ns)
-            continue;
-        if (!m->shm_cpu_ns)
-            shm_user(t->shm, m->dirfd, NULL);
-        shm_open_files(t->shm, m->dirfd, 0, NULL);
-        m->shm_cpu_ns = m->cpu_seen_ns;
+        if (target_of(w, m) == t && m->dirfd >= 0 && m->fresh)
+            look_for_segments(w, t, m);
     }
     t->v[METRIC_SHM_SEGMENTS] = t->v[METRIC_SHM_BYTES] = METRIC_NA;
     if (shm_count(t->shm, w->config.proc_root, window_member->dirfd, is_foreign, &foreign, &count, NULL) == 0 && count.posix &&
@@ -206,7 +217,7 @@ int target_init(struct target *t, const char *name, const char *selector, int64_
 
     memset(t, 0, sizeof *t);
     t->life_id = NO_LIFE;
-    t->oom_seen = METRIC_NA;
+    t->oom_seen = t->oom_last = METRIC_NA;
     t->id = id;
     blank(t);
     r = selector_parse(&t->sel, selector, err);

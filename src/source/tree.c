@@ -44,7 +44,7 @@ void tree_after_deaths(struct watch *w)
         const struct member *parent = member_find(w, m->ppid);
 
         if (!parent || parent->state == MEMBER_ZOMBIE)
-            m->cpu_seen_ns = -1;
+            m->stat_due = true;
     }
 }
 

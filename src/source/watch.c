@@ -73,8 +73,8 @@ static int find_ourselves(struct watch *w)
     struct stat exe;
     int32_t pid = self_in(w->proc_fd);
 
-    w->self = pid;
-    w->cpu_clock = pid == (int32_t)getpid() && procfs_cpu_clock_ns(pid) >= 0;
+    w->self = w->config.watch_self ? 0 : pid;
+    w->own_proc = pid == (int32_t)getpid() && procfs_cpu_clock_ns(pid) >= 0;
     if (fstatat(w->proc_fd, "self/exe", &exe, 0) == 0) {
         w->exe_ino = exe.st_ino;
         w->exe_dev = exe.st_dev;
@@ -115,7 +115,7 @@ static int open_proc(struct watch *w, struct err *err)
 
 static int open_parts(struct watch *w, struct err *err)
 {
-    int r = events_open(&w->events, w->cpu_clock, err);
+    int r = events_open(&w->events, w->own_proc, err);
 
     if (r < 0)
         return r;
@@ -207,7 +207,7 @@ void watch_close(struct watch *w)
 
 static void say_no_connector(struct watch *w, const struct target *t)
 {
-    if (events_connector(w->events) || w->said_permission_events || !w->cpu_clock)
+    if (events_connector(w->events) || w->said_permission_events || !w->own_proc)
         return;
     w->said_permission_events = true;
     watch_note(w, t, "permission", "no process events: forks and exits between two sweeps are not counted; run with CAP_NET_ADMIN "
@@ -229,7 +229,7 @@ int watch_add(struct watch *w, const char *name, const char *selector, int64_t t
     }
     r = events_drain(w->events, ending_event, w, err);
     if (r == 0)
-        r = proctab_scan(&w->tab, false, err);
+        r = proctab_scan(&w->tab, false, NULL, NULL, err);
     if (r == 0 || r == LT_ELIMIT)
         r = find_roots(w, index, true, err);
     if (r < 0) {
