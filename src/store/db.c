@@ -91,11 +91,10 @@ uint32_t row_crc(enum table_id table, const struct val *v, size_t n)
     return crc;
 }
 
-/* Whether the current row's crc is that of its other columns. */
-static bool row_sound(const struct rows *r)
+bool rows_sound(const struct rows *r, enum table_id table)
 {
     struct val v[16];
-    size_t n = (size_t)tables[r->table].columns - 1;
+    size_t n = (size_t)tables[table].columns - 1;
     for (size_t i = 0; i < n; i++) {
         int c = (int)i;
         switch (sqlite3_column_type(r->st, c)) {
@@ -113,7 +112,7 @@ static bool row_sound(const struct rows *r)
             return false; /* no column is ever NULL or a float */
         }
     }
-    return sqlite3_column_int64(r->st, (int)n) == (int32_t)row_crc(r->table, v, n);
+    return sqlite3_column_int64(r->st, (int)n) == (int32_t)row_crc(table, v, n);
 }
 
 /* ---- statements ---- */
@@ -178,7 +177,7 @@ int rows_next(struct rows *r, struct err *err)
             return 0;
         if (rc != SQLITE_ROW)
             return db_error(r->s, rc, err);
-        if (r->table == TABLE_NONE || row_sound(r))
+        if (r->table == TABLE_NONE || rows_sound(r, r->table))
             return 1;
         store_lost(r->s, "row %lld of table %s has a wrong checksum", (long long)rows_int(r, 0), tables[r->table].name);
     }

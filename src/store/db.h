@@ -56,6 +56,7 @@ int rows_open_n(struct rows *r, struct store *s, enum stmt_id id, enum table_id 
     rows_open_n(r, s, id, table, (const struct val[]){__VA_ARGS__}, sizeof((const struct val[]){__VA_ARGS__}) / sizeof(struct val), err)
 int rows_next(struct rows *r, struct err *err); /* 1: a row, 0: the end, < 0: LT_E* */
 void rows_close(struct rows *r);
+bool rows_sound(const struct rows *r, enum table_id table); /* whether the current row's crc is that of its other columns */
 #define _cleanup_rows_ __attribute__((cleanup(rows_close)))
 
 static inline int64_t rows_int(const struct rows *r, int c) { return sqlite3_column_int64(r->st, c); }

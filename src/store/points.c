@@ -89,7 +89,7 @@ static int read_log(struct reading *rd)
  * damaged lies between, a chunk is hidden by damage inside SQLite's own pages. */
 static int check_link(struct reading *rd, struct stream *st)
 {
-    bool broken = st->last_ms >= 0 && st->c->prev_ms != st->last_ms && st->lost == rd->s->lost_rows;
+    bool broken = st->tier == 0 && st->last_ms >= 0 && st->c->prev_ms != st->last_ms && st->lost == rd->s->lost_rows;
     st->last_ms = st->c->ts[st->c->n - 1];
     st->lost = rd->s->lost_rows;
     if (!broken)
@@ -224,7 +224,7 @@ static int open_all(struct reading *rd)
     if (rc < 0)
         return rc;
     int64_t start = rows_int(&r, 0);
-    rd->fine_ms = start < 0 ? INT64_MAX : start;
+    rd->fine_ms = start < 0 ? INT64_MAX : start - start % HOUR_MS;
     rc = read_log(rd);
     for (int t = 0; t < 3 && !rc; t++)
         rc = stream_open(rd, t);

@@ -59,7 +59,7 @@ static int pragma_number(struct store *s, const char *text, int64_t *ret, struct
 /* Settings of every connection. */
 int schema_set_up(struct store *s, struct err *err)
 {
-    sqlite3_busy_timeout(s->db, 5000);
+    sqlite3_busy_timeout(s->db, s->mode == STORE_WATCH ? BUSY_MS : 5 * BUSY_MS);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_extended_result_codes(s->db, 1);
     /* No mmap: a file cut short under a mapping is a SIGBUS. Checking cells costs little and finds damage early. */

@@ -31,11 +31,11 @@
     X(LIFE_RUNNING, "SELECT id, target, boot, pid, start, cause, data, crc FROM life" \
                     " WHERE target = ?1 AND id > ?2 AND cause = 0 ORDER BY id") \
     X(LIFE_TARGET, "SELECT id, target, boot, pid, start, cause, data, crc FROM life WHERE target = ?1") \
-    X(LIFE_DROP, "DELETE FROM life WHERE id = ?1") \
+    X(LIFE_DROP_ENDED, "DELETE FROM life WHERE id IN (SELECT id FROM life WHERE cause <> 0 ORDER BY id LIMIT 64)") \
     X(SWEEP_LAST, "SELECT coalesce(max(seq), 0) FROM sweep") \
     X(SWEEP_NEWEST, "SELECT coalesce(max(ts), -0x7fffffffffffffff - 1) FROM sweep") \
     X(SWEEP_RANGE, "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM sweep") \
-    X(SWEEP_COUNT, "SELECT count(*), coalesce(min(seq), 0), coalesce(sum(length(data)), 0) FROM sweep") \
+    X(SWEEP_COUNT, "SELECT count(*), coalesce(sum(length(data)), 0) FROM sweep") \
     X(SWEEP_ALL, "SELECT seq, ts, data, crc FROM sweep WHERE seq > ?1 AND seq <= ?2 ORDER BY seq") \
     X(SWEEP_PUT, "INSERT INTO sweep(seq, ts, data, crc) VALUES(?1, ?2, ?3, ?4)") \
     X(SWEEP_DROP, "DELETE FROM sweep WHERE seq <= ?1") \
@@ -47,10 +47,9 @@
     X(CHUNK_LIFE, "SELECT id, life, tier, ts, data, crc FROM chunk WHERE life = ?1 AND tier = ?2 AND ts <= ?4" \
                   " AND ts >= coalesce((SELECT max(ts) FROM chunk WHERE life = ?1 AND tier = ?2 AND ts <= ?3), ?3) ORDER BY ts") \
     X(CHUNK_START, "SELECT coalesce(min(ts), -1) FROM chunk WHERE life = ?1 AND tier = ?2") \
-    X(CHUNK_NEWEST, "SELECT id, life, tier, ts, data, crc FROM chunk WHERE life = ?1 AND tier = ?2 ORDER BY ts DESC LIMIT 1") \
-    X(CHUNK_OLDEST, "SELECT id, life, tier, ts FROM chunk WHERE id > ?1 AND tier = ?2 AND life * ?3 >= 0 ORDER BY id LIMIT 1") \
+    X(CHUNK_OLDEST, "SELECT id, life, ts FROM chunk WHERE tier = ?1 ORDER BY id LIMIT 1") \
+    X(CHUNK_FIRST, "SELECT id, life, tier, ts, data, crc FROM chunk WHERE life = ?1 AND tier = 0 AND ts < ?2 ORDER BY ts LIMIT 1") \
     X(CHUNK_LIVES, "SELECT min(life) FROM chunk WHERE life > ?1") \
-    X(CHUNK_HAS, "SELECT 1 FROM chunk WHERE life = ?1 AND tier = ?2 AND ts < ?3 LIMIT 1") \
     X(CHUNK_DROP_OLD, "DELETE FROM chunk WHERE life = ?1 AND tier = ?2 AND ts < ?3") \
     X(EVENT_PUT, "INSERT INTO event(id, target, ts, kind, text, crc) VALUES(?1, ?2, ?3, ?4, ?5, ?6)") \
     X(EVENT_LAST, "SELECT coalesce(max(id), 0) FROM event") \
@@ -87,11 +86,10 @@
     X(HIST_ALL, "SELECT id, life, ts, what, data, crc FROM hist WHERE id > ?1 ORDER BY id") \
     X(HIST_DROP, "DELETE FROM hist WHERE id = ?1") \
     X(HIST_DROP_TO, "DELETE FROM hist WHERE id <= ?1") \
-    X(HIST_OLDEST, "SELECT coalesce(min(id), 0), count(*) FROM hist") \
+    X(HIST_OLDEST, "SELECT coalesce(min(id), 0) FROM hist") \
     X(COUNTS, "SELECT (SELECT count(*) FROM target), (SELECT count(*) FROM life), (SELECT count(*) FROM event)," \
               " (SELECT count(*) FROM gap), (SELECT count(*) FROM request), (SELECT count(*) FROM hist), (SELECT count(*) FROM sweep)") \
     X(FREE_PAGES, "PRAGMA freelist_count") \
-    X(PAGE_COUNT, "PRAGMA page_count") \
     X(VACUUM_SOME, "PRAGMA incremental_vacuum(256)") \
     X(CHECKPOINT, "PRAGMA wal_checkpoint(TRUNCATE)") \
     X(SYNC_FULL, "PRAGMA synchronous = FULL") \

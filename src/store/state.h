@@ -16,6 +16,7 @@
 #define WORD_MAX 256                   /* bytes of a stored word (endpoint, role, histogram key); longer ones are cut */
 #define TEXT_MAX 4096                  /* bytes of an event's or a gap's text */
 #define METRICS_ALL ((UINT64_C(1) << (METRIC_N - 1)) | ((UINT64_C(1) << (METRIC_N - 1)) - 1))
+#define BUSY_MS 1000                   /* how long one writer waits for another */
 #define BUDGET_MIN (4 << 20)           /* smallest disk budget: less could not hold the log of a busy host */
 #define MS_INVALID INT64_MIN
 
@@ -45,6 +46,9 @@ struct queue {
     int64_t dropped_from_ms, dropped_to_ms;
 };
 
+/* Where the hourly pass over what is too old is. */
+struct pass { int64_t next_ms; unsigned part; int64_t life, hist; };
+
 struct watcher {
     struct queue queue;
     struct vec lives;                  /* struct live */
@@ -55,7 +59,7 @@ struct watcher {
     int64_t stored_ms;                 /* of the last one before it was opened */
     int64_t next_life, next_seq;
     int64_t last_sync_ns;              /* monotonic time of the last commit that was synced */
-    int64_t next_thin_ms;              /* wall time of the next look at what is too old */
+    struct pass pass;
     struct buf encoded;                /* scratch: the sweep being put */
     struct vec order;                  /* scratch: rows of an unsorted sweep */
     uint8_t *rows;                     /* scratch: a group of rows */
@@ -95,7 +99,7 @@ static inline int64_t ns_of(int64_t ms)
 }
 
 /* ---- schema.c ---- */
-enum meta_id { META_VERSION = 1, META_SEALED_MS = 2 };
+enum meta_id { META_VERSION = 1, META_SEALED_MS = 2, META_FOLDED_ID = 3 };
 int meta_get(struct store *s, enum meta_id id, int64_t fallback, int64_t *ret, struct err *err);
 int meta_put(struct store *s, enum meta_id id, int64_t value, struct err *err);
 int schema_open(struct store *s, struct err *err);   /* pragmas, creation, migration, version check */
@@ -186,11 +190,13 @@ void rcache_drop(struct store *s);                   /* after a roll-back: serie
 /* ---- import.c ---- */
 int import_settle(struct store *s, struct err *err); /* before a commit: summaries of lives whose samples were not appended */
 
-/* ---- seal.c, thin.c, budget.c ---- */
-int seal_block(struct store *s, bool any, struct err *err); /* full blocks, or `any` sweeps; inside a write transaction */
+/* ---- seal.c, thin.c, retain.c, budget.c ---- */
+int seal_block(struct store *s, bool any, struct err *err);  /* full blocks, or `any` sweeps; inside a write transaction */
 void seal_free(struct seal *seal);
-int thin_step(struct store *s, int64_t now_ms, struct err *err);
-int budget_keep(struct store *s, struct err *err);
+int thin_life(struct store *s, int64_t life, int64_t upto_ms, struct err *err); /* raw before that hour becomes bins; inside a transaction */
+int retain_step(struct store *s, int64_t now_ms, struct err *err);
+/* Makes room for more_bytes within the disk budget; LT_EFULL when there is none to be had. */
+int budget_keep(struct store *s, int64_t more_bytes, struct err *err);
 
 /* ---- watcher.c ---- */
 int watcher_open(struct store *s, struct err *err);

@@ -348,12 +348,29 @@ static int write_queue(struct store *s, struct err *err)
     return rc;
 }
 
-static int seal_full_block(struct store *s, struct err *err)
+/* Full blocks are sealed; on a small budget, whatever there is before the log grows out of proportion. */
+static int seal_if_due(struct store *s, struct err *err)
 {
-    int rc = db_begin(s, true, err);
+    int64_t sweeps, bytes;
+    {
+        _cleanup_rows_ struct rows r = {0};
+        int rc = rows_open_n(&r, s, STMT_SWEEP_COUNT, TABLE_NONE, NULL, 0, err);
+        if (!rc)
+            rc = rows_next(&r, err);
+        if (rc < 0)
+            return rc;
+        sweeps = rows_int(&r, 0);
+        bytes = rows_int(&r, 1);
+    }
+    bool large = bytes > s->config.disk_budget_bytes / 8;
+    if (sweeps < BLOCK_SWEEPS && !large)
+        return 0;
+    int rc = budget_keep(s, bytes, err);
+    if (!rc)
+        rc = db_begin(s, true, err);
     if (rc)
         return rc;
-    rc = seal_block(s, false, err);
+    rc = seal_block(s, large, err);
     int rc2 = db_end(s, !rc, rc ? NULL : err);
     return rc ? rc : rc2;
 }
@@ -361,11 +378,14 @@ static int seal_full_block(struct store *s, struct err *err)
 int store_commit(struct store *s, struct err *err)
 {
     int rc = must_watch(s, err);
-    if (rc)
-        return rc;
-    rc = write_queue(s, err);
     if (!rc)
-        rc = seal_full_block(s, err);
+        rc = budget_keep(s, (int64_t)s->w.queue.records.len, err);
+    if (!rc)
+        rc = write_queue(s, err);
+    if (!rc)
+        rc = seal_if_due(s, err);
+    if (!rc && s->w.last_ms != MS_INVALID)
+        rc = retain_step(s, s->w.last_ms, err);
     return rc;
 }
 
