@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cmd/args.h"
@@ -31,6 +32,20 @@ const struct cmd *cmd_find(const char *name)
     return NULL;
 }
 
+/* What to do about an error whose text does not say it. */
+static const char *advice(int code)
+{
+    static const struct { int code; const char *text; } known[] = {
+        { LT_ENOMEM, "free some memory and try again" }, { LT_EIO, "check the disk and the path" },
+        { LT_EPERM, "run it as root, or as the owner" }, { LT_EFULL, "make room" }, { LT_EBUSY, "wait for it, or end it" },
+        { LT_ECORRUPT, "lowtide store verify says more" }, { LT_GONE, "start it again" },
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+        if (known[i].code == code)
+            return known[i].text;
+    return "lowtide --help says more";
+}
+
 /* The one error line. What other programs named may hold control characters: they are made printable. */
 static int fail(const char *verb, struct err *err, int code)
 {
@@ -38,7 +53,9 @@ static int fail(const char *verb, struct err *err, int code)
     if (!*err->text)
         str_fmt(err->text, sizeof err->text, "%s", err_sentence(shown));
     str_printable(err->text);
-    fprintf(stderr, "lowtide%s%s: %s\n", verb ? " " : "", verb ? verb : "", err->text);
+    bool advised = strstr(err->text, "; ") != NULL;
+    fprintf(stderr, "lowtide%s%s: %s%s%s\n", verb ? " " : "", verb ? verb : "", err->text, advised ? "" : "; ",
+            advised ? "" : advice(shown));
     return err_exit_status(shown);
 }
 

@@ -62,7 +62,7 @@ static void offer_pids(const struct completion *c, const char *before)
     _cleanup_fd_ int proc = fd_open(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY, 0);
     if (proc < 0 || proctab_init(&table, proc, PIDS_MAX, &err))
         return;
-    int r = proctab_scan(&table, false, &err);
+    int r = proctab_scan(&table, false, NULL, NULL, &err);
     for (size_t i = 0; (!r || r == LT_ELIMIT) && i < table.now.n; i++) {
         const struct proctab_entry *e = vec_at(&table.now, i);
         if (procfs_stat_of(proc, e->pid, &st))

@@ -129,6 +129,13 @@ static int64_t size_to_show(int fd, const struct args *args)
     return wanted && st.st_size >= PROGRESS_MIN_BYTES ? st.st_size : 0;
 }
 
+/* The header's errors: the reader does not know the file's name. */
+static void name_file(struct err *err, const char *path)
+{
+    struct err why = *err;
+    err_set(err, why.code, "%s: %s", path, why.text);
+}
+
 static int read_all(struct importer *im, int fd, const struct args *args, struct csv_report *report, struct err *err)
 {
     const struct csv_options options = { .skip_unknown = args_flag(args, "skip-unknown"), .progress = on_progress };
@@ -143,6 +150,8 @@ static int read_all(struct importer *im, int fd, const struct args *args, struct
                        args->pos[1], (unsigned long long)im->written);
     if (r && im->err.code)
         *err = im->err;
+    else if (r == LT_EPARSE)
+        name_file(err, args->pos[1]);
     return r;
 }
 

@@ -40,6 +40,7 @@ struct watch_config {
     int64_t kinds_budget_ns;    /* most time for fd kinds of one process, 0: 2 ms */
     unsigned kinds_every;       /* re-read fd kinds, status and folders at least every this many sweeps, 0: 10 */
     unsigned slow_every;        /* refresh paths and peers every this many sweeps, 0: 20 */
+    bool watch_self;            /* the sampler's own process may be a target too; otherwise it is part of none */
 };
 
 /* What the sampler tells its owner; `ctx` is passed through. Called from watch_add, watch_sweep and watch_events. */

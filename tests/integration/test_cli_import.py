@@ -108,7 +108,7 @@ def test_disorder_and_duplicates(cli):
 
 @pytest.mark.parametrize("text, status, why", [
     ("", 3, "holds no rows"),
-    ("x,1,1,1,1\n" * 3, 2, "first line"),
+    ("x,1,1,1,1\n" * 3, 2, "unknown columns: x, 1"),
     (f"{BASE},1,1,1,1,1,1,1,1\n", 2, "first line"),
     ("ts,rss_kb,nonsense\n1,1,1\n", 2, "nonsense"),
     ("ts,rss_kb\nx,1\ny,2\n", 2, "all 2 lines are bad"),

@@ -84,18 +84,20 @@ def stage(cli, service, lowtide):
     (cli.folder / "curve.csv").write_text("".join(f"{base + 30 * i},{200000 + i},{20 + i % 3},8,0\n" for i in range(3000)))
     (cli.folder / "requests.csv").write_text("ts,endpoint,n\n" + "".join(f"{base + 30 * i},/chat,{10 + i % 7}\n" for i in range(3000)))
     (cli.folder / "events.csv").write_text(f"ts,kind,text\n{base + 40000},deploy,v1.42\n")
-    cli.run("watch", f"api=pid:{service.pid}", "--interval", "50ms", "--duration", "1s")
+    cli.watch(f"api=pid:{service.pid}", "--interval", "50ms")
     return {"8000": str(port), "1234": str(service.pid)}
 
 
 def run_example(cli, command, replace):
+    """A watch gets a store of its own: the staged one has its watcher already."""
     words = [replace.get(w, w) for w in shlex.split(command.split(" < ")[0].split(" > ")[0])]
     words = [w.replace("port:8000", "port:" + replace["8000"]).replace("pid:1234", "pid:" + replace["1234"]) for w in words]
     line = shlex.join(words) + command[len(command.split(" < ")[0].split(" > ")[0]):]
     limit = ["timeout", "-s", "INT", "3"] if command in ENDLESS or words[1] == "doctor" else []
     # timeout's own status is that of the command only when the command ends by itself: --preserve-status
     wrap = [*limit[:1], "--preserve-status", *limit[1:]] if limit else []
-    return subprocess.run([*wrap, "bash", "-c", f"exec {line}"], env=cli.environment(), cwd=cli.folder, capture_output=True, text=True,
+    env = cli.environment(**({"LOWTIDE_DB": cli.folder / "watch.db"} if words[1] == "watch" else {}))
+    return subprocess.run([*wrap, "bash", "-c", f"exec {line}"], env=env, cwd=cli.folder, capture_output=True, text=True,
                           stdin=subprocess.DEVNULL, timeout=2 * PATIENCE)
 
 

@@ -63,6 +63,7 @@ static int refresh(void *state, struct top_rows *rows, struct err *err)
 static void close_live(void *state)
 {
     struct live *l = state;
+    l->rows = NULL;
     watch_close(l->watch);
     mem_free(l);
 }

@@ -155,6 +155,5 @@ int watching_run(struct watching *w, struct err *err)
     int r = run_schedule(w, &s, err);
     notify_close(&s.notify);
     watching_clear_line();
-    recorder_stop(&w->recorder, clock_wall_ns());
     return r;
 }

@@ -134,13 +134,3 @@ void recorder_end_stale(struct recorder *r)
     if (e)
         log_warn("processes of an earlier watch are still marked as running: %s", err.text);
 }
-
-void recorder_stop(struct recorder *r, int64_t wall_ns)
-{
-    struct life_end end = { .wall_ns = r->floor_ns > wall_ns ? r->floor_ns : wall_ns, .cause = LIFE_UNWATCHED };
-    struct err err = { 0 };
-    size_t pos = 0;
-    for (struct map_entry *e; (e = map_next(&r->lives, &pos));)
-        if (store_life_end(r->store, (int64_t)e->key, &end, NULL, &err))
-            log_warn("the end of the watch is not recorded: %s", err.text);
-}

@@ -202,6 +202,7 @@ static int watch_targets(struct watching *w, struct wanted *wanted, struct store
     int64_t last;
     const struct watch_config config = {
         .proc_root = "/proc", .cgroup_root = "/sys/fs/cgroup", .tmp_dirs = wanted->dirs, .ntmp = wanted->ndirs,
+        .watch_self = args_flag(args, "self"),
     };
     recorder_init(&w->recorder, store, targets);
     struct watch_sink sink = recorder_sink(&w->recorder);
@@ -216,7 +217,7 @@ static int watch_targets(struct watching *w, struct wanted *wanted, struct store
             r = watching_run(w, err);
         if (!r)
             r = finish(w, args, targets, err);
-        watch_close(w->watch);
+        watch_close(w->watch); /* ends what still runs as unwatched */
     }
     recorder_release(&w->recorder);
     return r;

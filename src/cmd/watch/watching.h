@@ -72,8 +72,6 @@ void recorder_put(struct recorder *r, const struct sweep *sweep, const struct sw
 void recorder_say(struct recorder *r, int now, const struct err *err);
 /* After the first sweep: lives an earlier watch left running, and this one did not find, have ended. */
 void recorder_end_stale(struct recorder *r);
-/* Ends all running lives as unwatched. */
-void recorder_stop(struct recorder *r, int64_t wall_ns);
 
 /* ---- loop ----------------------------------------------------------------------------------------------------- */
 
