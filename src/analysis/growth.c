@@ -5,14 +5,14 @@
 
 #define WARMUP_BLOCKS 48
 #define GROWTH_BLOCKS 36
-#define POINTS_A_BLOCK 3
+#define BLOCKS_MIN 8
 
-/* How many blocks a stretch gives: each wants a few points, and for memory more, for p10 to be a floor. */
+/* How many blocks a stretch gives: three points each make a floor, and two must do where there are few. */
 static size_t block_count(const struct curve *c, size_t most)
 {
-    size_t n = curve_points(c, c->from, c->to) / POINTS_A_BLOCK;
+    size_t points = curve_points(c, c->from, c->to), n = points / 3;
 
-    return MIN(n, most);
+    return MIN(n < BLOCKS_MIN ? points / 2 : n, most);
 }
 
 /* ---- warm-up -------------------------------------------------------------------------------------------------- */
@@ -42,7 +42,7 @@ void warmup_find(struct warmup *wu, const struct curve *c, struct work *w, doubl
     *wu = (struct warmup){ .requests = (double)NAN };
     *ret_from = c->from;
     blocks_make(&b, c, w, block_count(c, WARMUP_BLOCKS));
-    if (b.n < 8)
+    if (b.n < BLOCKS_MIN)
         return;
     slack = MAX(2 * c->quantum, (c->memory ? 0.002 : 0.02) * blocks_level(&b, 0, b.n));
     for (size_t i = 0; i < ARRAY_SIZE(shares) && !wu->settled; i++) {
@@ -124,11 +124,17 @@ static void measure_parts(struct growth *g, const struct blocks *b)
     g->last = at[3];
 }
 
-/* Healthy runs wander by so much (methods.md 2.9, before there is a history): memory half a percent of its level and a
- * few allocator chunks, counts a couple of things. */
+#define ARENAS (1.5 * (1 << 20)) /* language runtimes take memory by the MiB: one or two late ones are no growth */
+
+/* Healthy runs wander by so much (methods.md 2.9, before there is a history): memory half a percent of its level, a few
+ * allocator chunks and, unless the process is small, an arena or two; counts a couple of things. */
 static double band_of(const struct curve *c, const struct growth *g)
 {
-    return c->memory ? MAX(0.005 * g->level, 4 * c->quantum) : MAX(2 * c->quantum, 0.02 * g->level);
+    if (!c->memory)
+        return MAX(2 * c->quantum, 0.02 * g->level);
+    if (c->quantum < 132 * 1024)
+        return MAX(0.005 * g->level, 4 * c->quantum);
+    return MAX(0.005 * g->level, MIN(ARENAS, MAX(0.05 * g->level, 4 * c->quantum)));
 }
 
 void growth_measure(struct growth *g, struct blocks *b, const struct curve *c, struct work *w, double x_begin)
@@ -141,7 +147,7 @@ void growth_measure(struct growth *g, struct blocks *b, const struct curve *c, s
     g->seconds = curve_seconds(c, c->from, c->to);
     g->requests = series_requests_between(c->track, c->from, c->to);
     blocks_make(b, c, w, block_count(c, GROWTH_BLOCKS));
-    if (b->n < 8 || blocks_usable(b) < b->n * 3 / 4)
+    if (b->n < BLOCKS_MIN || blocks_usable(b) < b->n * 3 / 4)
         return;
     f = blocks_fit(b, 0, b->n);
     if (isnan(f.slope))

@@ -76,6 +76,8 @@ static int sum_add(struct series *s, const struct series_life *l, int m, size_t 
 {
     struct column *c = &s->sum.col[m];
 
+    if (!l->summed)
+        return 0;
     if (metrics[m].scope == METRIC_SCOPE_P && !l->root && (!c->floor || isnan(c->floor[i])))
         return 0;
     if (column_make(c, s->sum.n, s->grid_step > 1))

@@ -198,6 +198,20 @@ static int find_epochs(struct series *s)
     return cut_epochs(s, marks, nmarks);
 }
 
+/* ---- what the sums hold ---------------------------------------------------------------------------------------- */
+
+/* A process that comes and goes is not part of what the target keeps, and while it is being started it is a copy of its
+ * parent, descriptors, memory and all. The sum holds the roots, what lasts a tenth of the window, and what is still there
+ * at the end. */
+static void choose_summed(struct series *s)
+{
+    int64_t first = s->sum.ts_ns[0], last = s->sum.ts_ns[s->sum.n - 1];
+
+    VEC_EACH(struct series_life, l, &s->lives)
+        l->summed = l->root || l->whole
+                 || (sampled(l) && (l->last_ns - l->first_ns >= (last - first) / 10 || last - l->last_ns <= (int64_t)(2e9 * s->interval_s)));
+}
+
 /* ---- lives with columns of their own -------------------------------------------------------------------------- */
 
 struct candidate { size_t life, from, to; };
@@ -264,5 +278,6 @@ int series_plan(struct series *s)
     r = find_roots(s);
     if (!r)
         r = find_epochs(s);
+    choose_summed(s);
     return r ? r : choose_own(s);
 }

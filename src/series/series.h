@@ -59,6 +59,7 @@ struct series_life {
     int64_t first[METRIC_N], last[METRIC_N];
     bool root;                  /* no parent among the target's lives of its time */
     bool whole;                 /* the row of the target as a whole (pid 0) */
+    bool summed;                /* counts in the sums over the tree */
     bool cut;                   /* went on past the window's end */
     struct track *own;          /* NULL unless kept */
 };

@@ -187,7 +187,7 @@ void decide_count(struct series_verdict *v, const struct analysis *a)
     if (outlives(v) || decide_trivial(v, a))
         return;
     if (!f->growth.usable) {
-        say(v, VERDICT_INSUFFICIENT, CLASS_FLAT, "too few samples", "%s: %zu samples with traffic; 24 are needed to see growth",
+        say(v, VERDICT_INSUFFICIENT, CLASS_FLAT, "too few samples", "%s: %zu samples with traffic; 16 are needed to see growth",
             metrics[f->metric].name, f->growth.points);
         say_next(v, "watch for longer, or with a shorter --interval");
         return;

@@ -106,13 +106,19 @@ static void nothing_measured(struct verdict *v)
     str_fmt(v->next, sizeof v->next, "lowtide status");
 }
 
-static size_t count_ok(const struct verdict *v)
+/* Nothing grows: how many series that was, and memory, which is what people look at first. */
+static void reassure(struct verdict *v)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < v->n; i++)
-        n += v->series[i].verdict == VERDICT_OK || v->series[i].verdict == VERDICT_BOUNDED;
-    return n;
+    for (size_t i = 0; i < v->n; i++) {
+        enum metric_id m = v->series[i].finding->metric;
+
+        n += verdict_exit_status(v->series[i].verdict) == 0;
+        if (v->series[i].verdict == v->verdict && (m == METRIC_RSS_ANON || (m == METRIC_RSS && v->series[v->named].finding->metric != METRIC_RSS_ANON)))
+            v->named = i;
+    }
+    str_fmt(v->reason, sizeof v->reason, "none of %zu series grows; %s", n, v->series[v->named].reason);
 }
 
 /* A look that saw no descriptors, or a process that did nothing, cannot say that nothing grows. */
@@ -150,7 +156,7 @@ static void summarise(struct verdict *v)
     v->class = named->class;
     others(v, also, sizeof also);
     if (v->verdict == VERDICT_OK || v->verdict == VERDICT_BOUNDED)
-        str_fmt(v->reason, sizeof v->reason, "%zu of %zu series %s; e.g. %s", count_ok(v), v->n, "do not grow", named->reason);
+        reassure(v);
     else
         str_fmt(v->reason, sizeof v->reason, "%s%s", named->reason, v->verdict == VERDICT_LEAK || v->verdict == VERDICT_EXTERNAL ? also : "");
     next_step(v);

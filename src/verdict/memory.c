@@ -47,7 +47,7 @@ static bool steady_refused(struct series_verdict *v)
     char why[200];
 
     if (!f->growth.usable) {
-        str_fmt(why, sizeof why, "%zu samples after the warm-up; 24 are needed", f->growth.points);
+        str_fmt(why, sizeof why, "%zu samples after the warm-up; 16 are needed", f->growth.points);
         insufficient(v, "too few samples", why, "run longer, or watch with a shorter --interval");
     } else if (f->load.source != LOAD_NONE && !f->load.constant) {
         str_fmt(why, sizeof why, "the load was not constant (slowest tenth %.0f %% of the mean, fastest %.0f %%, second half %.0f %% of the first)",
@@ -68,7 +68,7 @@ static void steady_flat(struct series_verdict *v)
     const struct growth *g = &f->growth;
     char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], n[UNITS_TEXT_MAX], why[200];
 
-    if (g->visible > 0.15 * g->level + 10 * g->quantum && g->level > 0) {
+    if (!is_files(f) && g->visible > 0.15 * g->level + 10 * g->quantum && g->level > 0) {
         str_fmt(why, sizeof why, "it goes up and down so much that only a growth of %s over %s would have shown", amount(f, g->visible, a),
                 extent(f, n));
         insufficient(v, "too noisy", why, "run longer at the same load");

@@ -412,7 +412,7 @@ static void test_too_little_is_insufficient(void **state)
         expect(&c, true, VERDICT_INSUFFICIENT);
         expect(&c, false, VERDICT_INSUFFICIENT);
     }
-    c.seconds = 20;
+    c.seconds = 14;
     expect(&c, true, VERDICT_INSUFFICIENT);
 }
 
