@@ -28,7 +28,7 @@ struct life_status {
     int64_t start_ns, last_ns;
     struct life_end end;
     uint64_t samples;
-    int64_t first_anon, last_anon, fds;
+    int64_t first_mem, last_mem, fds; /* anonymous memory; resident where only that is known */
     char role[ROLE_MAX];
 };
 
@@ -69,8 +69,9 @@ static int on_life(void *ctx, const struct life_row *row)
     struct life_status *l = s->keep_lives ? vec_push(&s->lives) : NULL;
     s->cut |= s->keep_lives && !l;
     if (l) {
+        enum metric_id mem = row->first[METRIC_RSS_ANON] != METRIC_NA ? METRIC_RSS_ANON : METRIC_RSS;
         *l = (struct life_status){ row->info.key.pid, row->info.start_wall_ns, row->last_ns, row->end, row->samples,
-                                   row->first[METRIC_RSS_ANON], row->last[METRIC_RSS_ANON], row->last[METRIC_FDS], "" };
+                                   row->first[mem], row->last[mem], row->last[METRIC_FDS], "" };
         str_copy(l->role, sizeof l->role, *row->info.role ? row->info.role : row->info.comm);
     }
     return 0;
@@ -129,8 +130,8 @@ static json_t *life_json(const struct life_status *l)
     bool running = l->end.cause == LIFE_RUNNING;
     json_t *o = json_pack("{s:i, s:o, s:o, s:s, s:I, s:s, s:o, s:o, s:o}", "pid", l->pid, "start", cmd_json_time(l->start_ns), "end",
                           running ? json_null() : cmd_json_time(l->end.wall_ns), "cause", life_end_name(l->end.cause), "samples",
-                          (json_int_t)l->samples, "role", l->role, "start_rss_anon", number(l->first_anon), "end_rss_anon",
-                          number(l->last_anon), "fds", number(l->fds));
+                          (json_int_t)l->samples, "role", l->role, "start_rss", number(l->first_mem), "end_rss",
+                          number(l->last_mem), "fds", number(l->fds));
     if (o && l->end.cause == LIFE_EXITED)
         json_object_set_new(o, "exit_code", json_integer(l->end.exit_code));
     if (o && (l->end.cause == LIFE_SIGNALED || l->end.cause == LIFE_OOM))
@@ -199,7 +200,8 @@ static void ended_text(const struct target_status *t, char *out, size_t size)
 static void target_line(const struct status *s, const struct target_status *t)
 {
     char a[256], b[256], age[UNITS_TEXT_MAX], ago[48], count[UNITS_TEXT_MAX], ended[160], c[256];
-    str_fmt(ago, sizeof ago, "%s ago", units_time(s->now_ns - t->last_ns, age));
+    bool ahead = t->last_ns > s->now_ns; /* an imported curve, or a clock that was set back */
+    str_fmt(ago, sizeof ago, ahead ? "in %s" : "%s ago", units_time(ahead ? t->last_ns - s->now_ns : s->now_ns - t->last_ns, age));
     ended_text(t, ended, sizeof ended);
     printf("%-18s %-20s %14s %10s %7" PRIu64 "  %s\n", cut(t->name, 18, a), cut(t->selector, 20, b),
            t->last_ns == CLOCK_INVALID ? "never" : ago, units_count((double)t->samples, count), t->running, cut(ended, 25, c));
@@ -217,14 +219,14 @@ static void life_line(const struct life_status *l)
         str_fmt(how, sizeof how, "signal %d", l->end.signal);
     printf("%8d %-20s %8s %-10s %9s %9s %6s  %s\n", l->pid, clock_rfc3339(l->start_ns / NS_PER_S * NS_PER_S, start),
            end == CLOCK_INVALID ? "-" : units_time(end - l->start_ns, lasted), how,
-           l->first_anon == METRIC_NA ? "-" : units_bytes((double)l->first_anon, first),
-           l->last_anon == METRIC_NA ? "-" : units_bytes((double)l->last_anon, last),
+           l->first_mem == METRIC_NA ? "-" : units_bytes((double)l->first_mem, first),
+           l->last_mem == METRIC_NA ? "-" : units_bytes((double)l->last_mem, last),
            l->fds == METRIC_NA ? "-" : units_count((double)l->fds, fds), cut(l->role, 22, role));
 }
 
 static void life_table(const struct status *s, int64_t most)
 {
-    printf("\n%8s %-20s %8s %-10s %9s %9s %6s  %s\n", "PID", "STARTED", "LASTED", "HOW", "ANON THEN", "ANON LAST", "FDS", "WHAT");
+    printf("\n%8s %-20s %8s %-10s %9s %9s %6s  %s\n", "PID", "STARTED", "LASTED", "HOW", "MEM FIRST", "MEM LAST", "FDS", "WHAT");
     int64_t shown = 0;
     VEC_EACH(const struct life_status, l, &s->lives) {
         if (shown++ == most)

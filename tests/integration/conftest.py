@@ -77,9 +77,13 @@ class Cli:
         return p
 
     def sweeps(self):
-        """Samples in the store, all lives together; 0 without a store."""
+        """Samples in the store, all lives together."""
+        return sum(t["samples"] for t in self.targets())
+
+    def targets(self):
+        """Those in the store; none as long as it is not there, or being made."""
         done = subprocess.run([self.binary, "status", "--json"], env=self.environment(), capture_output=True, text=True)
-        return sum(t["samples"] for t in json.loads(done.stdout)["targets"]) if done.returncode == 0 else 0
+        return json.loads(done.stdout)["targets"] if done.returncode == 0 else []
 
     def stop(self, p, sig=signal.SIGTERM, status=0):
         p.send_signal(sig)

@@ -182,3 +182,24 @@ def test_zsh_completion(bash):
     assert script.read_text().startswith("#compdef lowtide\n")
     if shutil.which("zsh"):
         assert subprocess.run(["zsh", "-n", script], capture_output=True, text=True).stderr == ""
+
+
+ZSH = r"""
+zmodload zsh/zpty
+zpty z zsh -f -i
+settle() { local x; sleep 0.2; while zpty -r -t z x; do out+=$x; done }
+until_seen() { out=; for i in {1..300}; do settle; [[ $out == *$1* ]] && return; done }
+zpty -w z "PS1=; path=($PWD/bin \$path); fpath=($PWD \$fpath); autoload -U compinit; compinit -u -D; echo REA''DY"
+until_seen READY
+zpty -w -n z "lowtide import api f --kind=re"$'\t'
+until_seen requests
+print -r -- $out
+zpty -d z
+"""
+
+
+@pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
+def test_zsh_completes_for_real(bash):
+    (bash.folder / "_lowtide").write_text(bash.run("completion", "zsh").stdout)
+    done = subprocess.run(["zsh", "-f", "-c", ZSH], env=bash.environment(), cwd=bash.folder, capture_output=True, text=True, timeout=2 * PATIENCE)
+    assert "--kind=requests" in done.stdout

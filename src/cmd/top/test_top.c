@@ -98,7 +98,7 @@ static void test_frame(void **state)
     top_rows_sort(&t, TOP_BY_ANON);
     top_draw(&v, &t, INT64_C(1796070637) * NS_PER_S, &out);
     assert_non_null(strstr(out.p, "api  2026-11-30T20:30:37Z  by anon\n"));
-    assert_non_null(strstr(out.p, "2 processes  80.0 MB anonymous  15 descriptors  - threads"));
+    assert_non_null(strstr(out.p, "processes 2  anonymous 80.0 MB  descriptors 15  threads -"));
     assert_non_null(strstr(out.p, "     100   50.0   60.0 MB   50.0 MB      6     -     -    -"));
     assert_null(strstr(out.p, "\033["));
     assert_null(strstr(out.p, "quit"));

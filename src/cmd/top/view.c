@@ -51,7 +51,7 @@ static void totals(const struct top_view *v, const struct top_rows *rows, struct
             if (r->v[m] != METRIC_NA)
                 sum[m] = MAX(sum[m], (int64_t)0) + r->v[m];
     }
-    str_fmt(line, sizeof line, "%zu processes  %s anonymous  %s descriptors  %s threads  %s temp files", processes,
+    str_fmt(line, sizeof line, "processes %zu  anonymous %s  descriptors %s  threads %s  temp files %s", processes,
             bytes(sum[METRIC_RSS_ANON], sum[METRIC_RSS_ANON] != METRIC_NA, a), count(sum[METRIC_FDS], b),
             count(sum[METRIC_THREADS], c), count(sum[METRIC_TMPFILES], d));
     put_line(v, out, TERM_PLAIN, line);

@@ -187,7 +187,7 @@ static int finish(struct watching *w, const struct args *args, const struct vec 
 {
     int r = args->json ? cmd_print_json(summary(w, targets), err) : 0;
     if (!args->json)
-        log_info("%llu sweeps, %llu processes seen, %llu ended", (unsigned long long)w->sweeps, (unsigned long long)w->recorder.begun,
+        log_info("sweeps %llu, processes seen %llu, ended %llu", (unsigned long long)w->sweeps, (unsigned long long)w->recorder.begun,
                  (unsigned long long)w->recorder.ended);
     return r ? r : check_seen(w, targets, err);
 }
