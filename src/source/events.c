@@ -8,6 +8,7 @@
 #include <linux/netlink.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -227,12 +228,17 @@ bool pidfd_tells_exit(void)
     _cleanup_fd_ int fd = open_pidfd((int32_t)getpid());
     struct pidfd_info_v0 info = { 0 };
     struct utsname u;
-    unsigned major, minor;
+    unsigned long major, minor;
+    char *end;
 
     if (fd < 0 || ioctl(fd, PIDFD_GET_INFO_V0, &info) < 0)
         return false;
     /* 6.13 has the call, 6.15 the exit status; of a running process it shows nothing, so the version must tell. */
-    return uname(&u) == 0 && sscanf(u.release, "%u.%u", &major, &minor) == 2 && (major > 6 || (major == 6 && minor >= 15));
+    if (uname(&u) < 0)
+        return false;
+    major = strtoul(u.release, &end, 10);
+    minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+    return major > 6 || (major == 6 && minor >= 15);
 }
 
 int events_add_pid(struct events *e, int32_t pid, uint64_t cookie)

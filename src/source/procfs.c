@@ -137,7 +137,7 @@ int procfs_parse_statm(const char *text, size_t len, struct proc_statm *ret)
     return 0;
 }
 
-/* "RssShmem:	    1024 kB": bytes. */
+/* "RssShmem:    1024 kB": bytes. */
 static int64_t kb_value(struct cursor c)
 {
     uint64_t kb;
@@ -145,7 +145,7 @@ static int64_t kb_value(struct cursor c)
     return next_number(&c, &kb) && !(kb >> 50) ? (int64_t)(kb * 1024) : METRIC_NA;
 }
 
-/* "NSpid:	4711	12	1": how many, and the last. */
+/* "NSpid: 4711 12 1" (tabs between them): how many, and the last. */
 static void ns_pids(struct cursor c, struct proc_status *s)
 {
     uint64_t v;

@@ -43,7 +43,8 @@ void tmpdirs_free(struct tmpdirs *t);
 void tmpdirs_round(struct tmpdirs *t);
 
 /* Adds the folders paths[0..n) as seen from pid_dirfd's root up: each device and inode once, and none that lies below another
- * of them (by name). A folder that does not exist counts 0. 0, LT_GONE, LT_EPERM (cannot look into the target's root), LT_ELIMIT (over TMPDIR_FOLDERS), LT_ENOMEM. */
+ * of them (by name). A folder that does not exist counts 0. 0, LT_GONE, LT_EPERM (cannot look into the target's root),
+ * LT_ELIMIT (over TMPDIR_FOLDERS), LT_ENOMEM. */
 int tmpdirs_count(struct tmpdirs *t, int pid_dirfd, const char *const *paths, size_t n, struct tmpdir_count *ret,
                   struct err *err);
 
