@@ -1,6 +1,6 @@
 /* The disk budget: file, WAL and shared-memory file together stay under it. What goes first: oldest raw (into bins), oldest
  * 5 min bins, histograms, requests, 1 h bins, and last the rows of lives that ended longest ago. */
-#include "store/state.h"
+#include "store/parts.h"
 
 #define HOUR_MS INT64_C(3600000)
 #define STEPS_A_TURN 32

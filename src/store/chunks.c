@@ -2,7 +2,7 @@
  * one before ended (K6), so that a chunk that cannot be found is noticed. */
 #include <string.h>
 
-#include "store/state.h"
+#include "store/parts.h"
 
 int chunk_make_scratch(struct store *s, struct err *err)
 {
@@ -120,8 +120,6 @@ static int sink_point(struct sink *k, const struct chunk *from, size_t i)
     return rc;
 }
 
-struct old_chunk { int64_t id, ts, last; size_t n; };
-
 /* The chunks that new points of [from, to] fall into or beside: the last that begins before, all within, the first after. */
 static int touched(struct store *s, int64_t life, int64_t from, int64_t to, struct vec *ret, struct err *err)
 {
@@ -199,14 +197,13 @@ static int merge_all(struct sink *k, const struct chunk *c, const struct vec *ol
 
 int chunk_merge(struct store *s, int64_t life, const struct chunk *c, struct err *err)
 {
-    _cleanup_vec_ struct vec olds;
-    vec_init(&olds, sizeof(struct old_chunk), 1 << 20);
     int rc = chunk_make_scratch(s, err);
     if (rc)
         return rc;
     struct sink k = {s, life, -1, s->chunk[0], err};
     k.c->n = 0;
     k.c->mask = 0;
-    rc = touched(s, life, c->ts[0], c->ts[c->n - 1], &olds, err);
-    return rc ? rc : merge_all(&k, c, &olds);
+    vec_clear(&s->olds);
+    rc = touched(s, life, c->ts[0], c->ts[c->n - 1], &s->olds, err);
+    return rc ? rc : merge_all(&k, c, &s->olds);
 }

@@ -111,6 +111,11 @@ static struct plan plan_residuals(int64_t *sorted, size_t count)
     struct plan best = {0};
     if (!count)
         return best;
+    size_t same = 1;
+    while (same < count && sorted[same] == sorted[0])
+        same++;
+    if (same == count)
+        return window_plan(sorted, count, 0, count, 0);
     column_sort(sorted, count);
     unsigned full = bits_of((uint64_t)sub(sorted[count - 1], sorted[0]));
     best = window_plan(sorted, count, 0, count, full);
@@ -129,6 +134,9 @@ static struct plan plan_residuals(int64_t *sorted, size_t count)
         struct plan p = window_plan(sorted, count, bi, bj, w);
         if (p.cost < best.cost)
             best = p;
+        /* A narrower window has at least as many exceptions. */
+        if (p.exc_n * (size_t)position_bits(count) >= best.cost)
+            break;
     }
     return best;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "store/state.h"
+#include "store/parts.h"
 
 const struct table tables[TABLE_N] = {
     [TABLE_NONE] = {"", 0},

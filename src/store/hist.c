@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "store/state.h"
+#include "store/parts.h"
 
 #define HIST_KEYS_MAX 512
 #define HIST_BYTES_MAX (HIST_KEYS_MAX * 20)

@@ -1,7 +1,7 @@
 /* Imported curves: lives with negative ids whose samples go straight into chunks. */
 #include <string.h>
 
-#include "store/state.h"
+#include "store/parts.h"
 
 int store_import_life(struct store *s, const struct life_info *info, int64_t *ret_id, struct err *err)
 {

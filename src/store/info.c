@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "base/str.h"
-#include "store/state.h"
+#include "store/parts.h"
 
 #define DAY_NS (INT64_C(24) * 3600 * NS_PER_S)
 

@@ -2,9 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "store/state.h"
-
-#define LIFE_BYTES_MAX (128 + 22 * METRIC_N)
+#include "store/parts.h"
 
 void summary_init(struct summary *sum)
 {
@@ -75,10 +73,10 @@ static void boot_text(const uint8_t boot[16], char out[40])
 
 int life_write(struct store *s, const struct life_full *l, struct err *err)
 {
-    _cleanup_buf_ struct buf b;
+    struct buf *b = &s->row;
     int64_t boot, comm, role;
     char text[40];
-    buf_init(&b, LIFE_BYTES_MAX);
+    buf_clear(b);
     boot_text(l->info.key.boot_id, text);
     int rc = word_id(s, text, &boot, err);
     if (!rc)
@@ -87,11 +85,11 @@ int life_write(struct store *s, const struct life_full *l, struct err *err)
         rc = word_id(s, l->info.role, &role, err);
     if (rc)
         return rc;
-    rc = put_life(&b, l, comm, role);
+    rc = put_life(b, l, comm, role);
     if (rc)
         return err_set(err, rc, "store %s: %s", s->path, err_sentence(rc));
     return db_put(s, STMT_LIFE_PUT, TABLE_LIFE, err, VI(l->id), VI(l->info.target_id), VI(boot), VI(l->info.key.pid),
-                  VI(l->info.key.start), VI(l->end.cause), VB(b.p, b.len));
+                  VI(l->info.key.start), VI(l->end.cause), VB(b->p, b->len));
 }
 
 /* ---- reading ---- */

@@ -1,7 +1,7 @@
 /* The watcher's table of lives: running summaries and the values the next sweep is coded against. */
 #include <string.h>
 
-#include "store/state.h"
+#include "store/parts.h"
 
 struct live *live_find(struct store *s, int64_t id)
 {

@@ -8,7 +8,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/units.h"
-#include "store/state.h"
+#include "store/parts.h"
 
 static struct flock whole(short type) { return (struct flock){.l_type = type, .l_whence = SEEK_SET}; }
 

@@ -1,6 +1,6 @@
 /* Unsealed sweeps. Each is coded against the one before, back to a key row; after a row that is lost or damaged, the rows
  * up to the next key cannot be read either. */
-#include "store/state.h"
+#include "store/parts.h"
 
 struct walk { const struct log_visit *visit; int64_t seq, ts_ms; };
 

@@ -2,7 +2,7 @@
  * hold are left to them. */
 #include <string.h>
 
-#include "store/state.h"
+#include "store/parts.h"
 
 #define HOUR_MS INT64_C(3600000)
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "store/state.h"
+#include "store/parts.h"
 
 #define QUEUE_DEFAULT (8 << 20)
 

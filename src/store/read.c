@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "store/state.h"
+#include "store/parts.h"
 
 /* ---- lives ---- */
 

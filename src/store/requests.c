@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "store/state.h"
+#include "store/parts.h"
 
 #define SERIES_BITS 21
 #define SERIES_MASK ((INT64_C(1) << SERIES_BITS) - 1)

@@ -2,7 +2,7 @@
  * histograms are thinned to one an hour, then one a day. A pass begins once an hour; each commit does a bounded part of it. */
 #include <string.h>
 
-#include "store/state.h"
+#include "store/parts.h"
 
 #define HOUR_MS INT64_C(3600000)
 #define LIVES_A_STEP 32

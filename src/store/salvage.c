@@ -11,7 +11,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "store/state.h"
+#include "store/parts.h"
 
 #define PAGE_MAX 65536
 #define PAGES_MAX (1 << 26)

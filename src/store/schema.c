@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "store/state.h"
+#include "store/parts.h"
 
 #define APPLICATION_ID 0x4c6f7774 /* "Lowt" */
 

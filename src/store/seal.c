@@ -2,7 +2,7 @@
  * lives, the others stepped over, so that memory does not grow with the number of lives. */
 #include <string.h>
 
-#include "store/state.h"
+#include "store/parts.h"
 
 #define SEAL_LIVES 64
 

@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "store/state.h"
+#include "store/parts.h"
 
 static const char sqlite_magic[16] = "SQLite format 3";
 static const uint8_t our_id[4] = {0x4c, 0x6f, 0x77, 0x74};
@@ -163,6 +163,8 @@ static void store_free(struct store *s)
     disconnect(s);
     lock_drop(s);
     map_release(&s->dirty);
+    vec_release(&s->olds);
+    buf_release(&s->row);
     mem_free(s->scratch);
     mem_free(s->chunk[0]);
     mem_free(s->chunk[1]);
@@ -184,6 +186,8 @@ int store_open(struct store **ret, const char *path, enum store_mode mode, const
         s->config = *config;
     config_defaults(&s->config);
     map_init(&s->dirty, LIVES_MAX);
+    vec_init(&s->olds, sizeof(struct old_chunk), 1 << 20);
+    buf_init(&s->row, LIFE_BYTES_MAX);
     s->path = mem_strdup(path);
     int rc = s->path ? open_all(s, err) : err_set(err, LT_ENOMEM, "store %s: out of memory", path);
     if (rc) {

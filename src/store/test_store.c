@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/testkit.h"
+#include "store/test_kit.h"
 
 static struct err err;
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "store/testkit.h"
+#include "store/test_kit.h"
 
 static struct err err;
 #define BIN1 (300 * NS_PER_S)

@@ -2,7 +2,7 @@
  * min, p10 and max are exact. Tier 1 chunks begin at multiples of 10 h, tier 2 chunks at multiples of 5 d: 120 bins each. */
 #include <string.h>
 
-#include "store/state.h"
+#include "store/parts.h"
 
 #define HOUR_SAMPLES_MAX 16384 /* more in an hour are binned in parts (invariant T3) */
 #define HOUR_MS INT64_C(3600000)

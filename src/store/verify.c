@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "store/state.h"
+#include "store/parts.h"
 
 struct verify {
     struct store *s;

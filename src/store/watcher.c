@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "store/state.h"
+#include "store/parts.h"
 
 #define SYNC_EVERY_NS (5 * NS_PER_S)
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "store/state.h"
+#include "store/parts.h"
 
 #define WORDS_MAX 65536
 static const char other[] = "(other)"; /* takes the place of every new word once there are too many */

@@ -1,6 +1,6 @@
 /* What the store's tests share: a made-up host whose values are known for every life and time, and its reading back. */
-#ifndef LT_STORE_TESTKIT_H
-#define LT_STORE_TESTKIT_H
+#ifndef LT_STORE_TEST_KIT_H
+#define LT_STORE_TEST_KIT_H
 
 #include <stdio.h>
 
