@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from scenario import container
-from scenario.run import INTERVAL, lowtide_json
+from scenario.run import lowtide_json
 
 CAN = subprocess.run(["unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "true"], check=False,
                      stderr=subprocess.DEVNULL).returncode == 0
@@ -22,7 +22,7 @@ def watched(lowtide, folder, fault):
         stage = os.path.join(run, "stage")
         selector = f"cmd:scenario\\.service --fault .*{run}"
         with open(os.path.join(folder, "watch.log"), "ab") as log:
-            watch = subprocess.Popen([lowtide, "watch", "--target", f"api={selector}", "--interval", INTERVAL, "--tmp",
+            watch = subprocess.Popen([lowtide, "watch", "--target", f"api={selector}", "--interval", "0.2s", "--tmp",
                                       os.path.join(stage, "tmp"), "--db", db], stdout=log, stderr=log)
         try:
             container.sign(run, "go")

@@ -14,15 +14,16 @@ import subprocess
 import sys
 import time
 
-from scenario.catalogue import Scenario
+from scenario.catalogue import TRAFFIC, Scenario
 from scenario.load.generator import Call
 from scenario.stage import Stage, StageError, wait_for
 
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 
+TRAFFIC["container"] = [Call("POST /v1/chat", 6), Call("POST /v1/speak", 3), Call("POST /v1/render", 1)]
 SCENARIO = Scenario(
     "container", "client-per-request:every=4,temp-files,zombie-child",
-    [Call("POST /v1/chat", 6), Call("POST /v1/speak", 3), Call("POST /v1/render", 1)], [],
+    "container", [],
     {"fds": ("leak",), "sockets": ("leak",), "connections": ("leak",), "tmpfiles": ("leak",), "zombies": ("leak",)},
     free=("rss_anon", "tmp_bytes"))
 

@@ -10,11 +10,11 @@ import subprocess
 import sys
 import time
 
-from scenario.catalogue import Scenario
+from scenario.catalogue import TRAFFIC, Scenario
 from scenario.load.generator import Call
 from scenario.stage import Stage, StageError
 
-CALLS = [
+TRAFFIC["demo"] = [
     Call("POST /v1/chat", 4, text_bytes=800),
     Call("POST /v1/stream", 2, stream=True, cancel=0.25),
     Call("POST /v1/speak", 2),
@@ -24,7 +24,7 @@ CALLS = [
     Call("GET /healthz", 1),
 ]
 FAULT = "client-per-request:every=4,temp-files"
-SCENARIO = Scenario("demo", FAULT, CALLS, [], expect={"fds": ("leak",), "sockets": ("leak",), "tmpfiles": ("leak",)},
+SCENARIO = Scenario("demo", FAULT, "demo", [], expect={"fds": ("leak",), "sockets": ("leak",), "tmpfiles": ("leak",)},
                     free=("connections", "rss_anon", "tmp_bytes"), rate=60.0, seconds=48.0, idle=5.0)
 INTERVAL = "0.2s"
 

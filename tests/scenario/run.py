@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from scenario.census import census
 from scenario.stage import Stage, StageError
 
-INTERVAL = "0.2s"
-
 
 @dataclass
 class Result:
@@ -55,8 +53,8 @@ def lowtide_json(binary, db, *arguments):
 
 
 def start_watch(stage, binary, db, selector):
-    return stage.start("watch", [binary, "watch", "--target", f"api={selector}", "--interval", INTERVAL, "--tmp", stage.tmp,
-                                 "--db", db])
+    return stage.start("watch", [binary, "watch", "--target", f"api={selector}", "--interval", stage.scenario.interval,
+                                 "--tmp", stage.tmp, "--db", db])
 
 
 def selector_of(stage):
@@ -67,7 +65,7 @@ def selector_of(stage):
 def wait_for_load(load, watch, stage):
     """The load ends by itself, idle tail included; if the watch ends before it, that is the failure to report."""
     while load.poll() is None:
-        if watch.poll() is not None:
+        if watch and watch.poll() is not None:
             raise StageError(f"lowtide watch ended ({watch.returncode}): {stage.log_tail('watch')}")
         try:
             load.wait(0.5)
@@ -88,6 +86,9 @@ def play_lives(stage, binary, db):
         if life > 0:
             stage.end(stage.service, signal.SIGKILL)
         stage.start_service()
+        if stage.scenario.warm:
+            warm = stage.start_load(seconds=stage.scenario.warm, idle=0, out=os.path.join(stage.folder, "warm.csv"), seed=99)
+            wait_for_load(warm, None, stage)
         watch = watch or start_watch(stage, binary, db, selector_of(stage))
         before = before or count(stage)
         parts.append(os.path.join(stage.folder, f"requests-{life}.csv"))

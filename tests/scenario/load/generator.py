@@ -1,7 +1,8 @@
 """An open-loop load generator: request k starts at start + k / rate, whatever became of those before it.
 
 Which request it is comes from a seeded draw over the mix, so a run can be repeated and the twin gets the same traffic.
-Latency is nobody's business here. At most MOST_IN_FLIGHT requests are open; what would go over is shed and counted.
+Latency is nobody's business here. At most MOST_IN_FLIGHT requests are open; what would go over is shed and counted, so that
+a machine too busy to keep up gets fewer requests, not a pile of open connections that would look like the service's doing.
 """
 import asyncio
 import random
@@ -12,7 +13,7 @@ import httpx
 
 from scenario.load.record import Record, outcome_of
 
-MOST_IN_FLIGHT = 400
+MOST_IN_FLIGHT = 24
 WORDS = "tide sand shore wave moon drift stone foam current ebb flood slack harbour pier anchor rope".split()
 
 
