@@ -454,6 +454,7 @@ def test_top_can_be_suspended(top):
 def test_top_follows_the_size_of_the_terminal(top):
     fcntl.ioctl(top.secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 40, 0, 0))
     top.process.send_signal(signal.SIGWINCH)
+    top.drain()  # frames of the old size; one may still be on its way
     top.seen = ""
     top.read_until("\033[J")
     top.seen = ""
