@@ -60,7 +60,7 @@ def print_row(r):
         return
     spread = f"{number(r['min'])} .. {number(r['max'])}" if r["n"] > 1 else ""
     ratio = f"{r['ratio']:,.1f}x" if "ratio" in r else ""
-    line = f"  {r['name']:<34} {number(r['median']):>10} {r['unit']:<8} {spread:<20} {ratio:>9}  {judged(r)}"
+    line = f"  {r['name']:<34} {number(r['median']):>10} {r['unit'] + ('' if len(r['unit']) > 8 else ' ' * (8 - len(r['unit'])))} {spread:<20} {ratio:>9}  {judged(r)}"
     print(line.rstrip())
     if r["note"]:
         print(f"      {r['note']}")

@@ -374,9 +374,9 @@ int main(int argc, char **argv)
         str_fmt(path, sizeof path, "%s/store.db", folder);
     run(&o, folder, path);
     report(path);
-    if (!o.out) {
-        unlink(path);
-        str_fmt(path, sizeof path, "%s/store.db-watch", folder);
+    static const char *const left[] = { "", "-watch", "-wal", "-shm" };
+    for (size_t i = 0; !o.out && i < ARRAY_SIZE(left); i++) {
+        str_fmt(path, sizeof path, "%s/store.db%s", folder, left[i]);
         unlink(path);
     }
     return rmdir(folder) == 0 ? 0 : 3;
