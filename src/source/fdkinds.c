@@ -1,4 +1,4 @@
-/* fd kinds by readlinkat: whole when it fits the time budget, else stratified random probes. */
+/* fd kinds by readlinkat: of listed descriptors in random order, or, of many, by stratified random probes. */
 #include "source/fdkinds.h"
 
 #include <dirent.h>
@@ -18,15 +18,17 @@
 #define DENTS_SIZE (32 * 1024)
 #define LINK_SIZE 1024        /* longer link texts are cut: the kind and a 127-byte pattern need no more */
 #define ROUND_PROBES 128      /* probes between two looks at the clock, spread over the whole range */
-#define FIRST_COST_NS 1500    /* per link, until measured */
+#define LIST_MAX 32768        /* descriptors listed at most */
+#define LIST_COST_NS 600      /* foreseen for one listed descriptor */
+#define LISTED_PROBES 32      /* links of listed descriptors read between two looks at the clock */
 #define Z90 1.645
 
 struct fdkinds {
     uint64_t rng;
-    int64_t cost_ns;          /* of listing and reading one link, a moving average */
     char link[LINK_SIZE];
     char folded[TALLY_KEY_MAX];
     char dents[DENTS_SIZE] __attribute__((aligned(8)));
+    int32_t list[LIST_MAX];
 };
 
 struct dent64 {               /* struct linux_dirent64 of getdents64(2) */
@@ -45,7 +47,9 @@ struct walk {
     struct fdkinds *r;
     int dir;                  /* /proc/PID/fd */
     int64_t deadline_ns;
-    int64_t seen;
+    int64_t seen;             /* links read */
+    int64_t count;            /* descriptors there are */
+    bool listed, exact;       /* drawn from a list; all of it was read */
     visit_fn visit;
     void *ctx;
     bool denied;         /* a link could not be read for lack of permission */
@@ -58,7 +62,6 @@ int fdkinds_new(struct fdkinds **ret)
     if (!r)
         return LT_ENOMEM;
     r->rng = (uint64_t)clock_mono_ns() | 1;
-    r->cost_ns = FIRST_COST_NS;
     *ret = r;
     return 0;
 }
@@ -120,26 +123,47 @@ static ssize_t read_dents(struct walk *w, size_t size)
     return syscall(SYS_getdents64, w->dir, w->r->dents, size);
 }
 
-/* Reads every link: 0; LT_ELIMIT when the time was spent before the end; LT_GONE, LT_EIO. */
-static int walk_whole(struct walk *w)
+/* The numbers of all descriptors into r->list, the first LIST_MAX of them; w->count is how many there are. 0; LT_ELIMIT when the
+ * time was spent before the end; LT_GONE, LT_EPERM, LT_EIO. */
+static int list_all(struct walk *w, int64_t deadline_ns)
 {
+    w->count = 0;
     for (;;) {
         ssize_t got = read_dents(w, sizeof w->r->dents);
         if (got < 0)
             return errno == ENOENT || errno == ESRCH ? LT_GONE : errno == EACCES || errno == EPERM ? LT_EPERM : LT_EIO;
         if (got == 0)
             return 0;
-        unsigned since = 0;
         for (ssize_t at = 0; at < got;) {
             const struct dent64 *d = (const struct dent64 *)(const void *)(w->r->dents + at);
             int64_t fd = fd_of_name(d->name);
-            if (fd >= 0)
-                probe(w, fd, d->name);
             at += d->reclen;
-            if (++since % 64 == 0 && clock_mono_ns() > w->deadline_ns)
-                return LT_ELIMIT;
+            if (fd < 0)
+                continue;
+            if (w->count < LIST_MAX)
+                w->r->list[w->count] = (int32_t)fd;
+            w->count++;
         }
+        if (clock_mono_ns() > deadline_ns)
+            return LT_ELIMIT;
     }
+}
+
+/* Reads the links of the listed ones in random order, so that those read when the time is spent are a fair sample, none twice. */
+static void read_listed(struct walk *w)
+{
+    int32_t *list = w->r->list;
+
+    for (int64_t i = 0; i < w->count; i++) {
+        if (i && i % LISTED_PROBES == 0 && clock_mono_ns() > w->deadline_ns)
+            return;
+        int64_t j = i + (int64_t)(rng_next(w->r) % (uint64_t)(w->count - i));
+        int32_t fd = list[j];
+        char name[24];
+        list[j] = list[i];
+        probe(w, fd, fd_name(fd, name));
+    }
+    w->exact = true;
 }
 
 /* Whether there is a descriptor >= fd: the folder's offset is the number + 2. */
@@ -169,9 +193,8 @@ static int64_t range_of(struct walk *w, int64_t known)
     return hi;
 }
 
-/* Rounds of ROUND_PROBES random probes, one in each of as many equal parts of [0, range), until the time is spent. Returns
- * the probes made. */
-static int64_t walk_sampled(struct walk *w, int64_t range)
+/* Rounds of ROUND_PROBES random probes, one in each of as many equal parts of [0, range), until the time is spent. */
+static void probe_range(struct walk *w, int64_t range)
 {
     int64_t made = 0;
 
@@ -184,20 +207,32 @@ static int64_t walk_sampled(struct walk *w, int64_t range)
         }
         made += ROUND_PROBES;
     } while (clock_mono_ns() < w->deadline_ns && made < range);
-    return made;
 }
 
-static void learn_cost(struct fdkinds *r, int64_t spent_ns, int64_t links)
+/* Lists when that leaves half of the time for the links (or the count must be had: known < 0), else probes. */
+static int visit_all(struct walk *w, int64_t known, int64_t budget_ns)
 {
-    if (links < 16)
-        return;
-    r->cost_ns += (spent_ns / links - r->cost_ns) / 4;
-    r->cost_ns = MIN(MAX(r->cost_ns, INT64_C(200)), INT64_C(20000));
+    int64_t start = clock_mono_ns();
+    int r = LT_ELIMIT;
+
+    w->deadline_ns = start + budget_ns;
+    if (known < 0 || (known <= LIST_MAX && known * LIST_COST_NS <= budget_ns / 2))
+        r = list_all(w, known < 0 ? INT64_MAX : w->deadline_ns - budget_ns / 4);
+    if (r && r != LT_ELIMIT)
+        return r;
+    if (known < 0)
+        w->deadline_ns = clock_mono_ns() + budget_ns; /* listing took what it took */
+    if (r == 0 && w->count <= LIST_MAX) {
+        w->listed = true;
+        read_listed(w);
+    } else {
+        w->count = MAX(known, w->count);
+        probe_range(w, range_of(w, w->count));
+    }
+    return w->denied && !w->seen ? LT_EPERM : 0; /* listed, but no link read: unknown, not none */
 }
 
-/* Walks the descriptors: *ret_exact whether all were read. `restart` is called when a walk is begun anew as a sample. */
-static int walk(struct walk *w, int pid_dirfd, int64_t known, int64_t budget_ns, void (*restart)(void *ctx), bool *ret_exact,
-                struct err *err)
+static int walk(struct walk *w, int pid_dirfd, int64_t known, int64_t budget_ns, struct err *err)
 {
     _cleanup_fd_ int dir = fd_open(pid_dirfd, "fd", O_RDONLY | O_DIRECTORY, 0);
 
@@ -205,29 +240,10 @@ static int walk(struct walk *w, int pid_dirfd, int64_t known, int64_t budget_ns,
         return dir == -ENOENT ? err_set(err, LT_GONE, "descriptors: the process is gone")
                               : err_errno(err, LT_EIO, -dir, "descriptors: cannot open /proc/PID/fd (needs CAP_SYS_PTRACE)");
     w->dir = dir;
-    int64_t start = clock_mono_ns();
-    if (budget_ns <= 0)
-        budget_ns = FDKINDS_BUDGET_NS;
-    int64_t whole_ns = budget_ns / 4 * 3; /* the rest is for a sample, should it take longer than foreseen */
-    w->deadline_ns = known < 0 ? INT64_MAX : start + whole_ns;
-    if (known < 0 || known * w->r->cost_ns <= whole_ns) {
-        int r = walk_whole(w);
-        learn_cost(w->r, clock_mono_ns() - start, w->seen);
-        if (r != LT_ELIMIT) {
-            *ret_exact = true;
-            if (!r && w->denied && !w->seen)
-                r = LT_EPERM; /* the folder can be listed, no link in it read: unknown, not none */
-            return r ? err_set(err, r, "descriptors: %s", err_sentence(r)) : 0;
-        }
-        restart(w->ctx); /* slower than it was last time: what was read is the low numbers only, no fair sample */
-        w->seen = 0;
-    }
-    w->deadline_ns = start + budget_ns;
-    *ret_exact = false;
-    walk_sampled(w, range_of(w, known));
-    if (w->denied && !w->seen)
-        return err_set(err, LT_EPERM, "descriptors: %s", err_sentence(LT_EPERM));
-    return 0;
+    int r = visit_all(w, known, budget_ns > 0 ? budget_ns : FDKINDS_BUDGET_NS);
+    if (r)
+        return err_set(err, r, "descriptors: %s", err_sentence(r));
+    return w->exact || w->seen ? 0 : err_set(err, LT_GONE, "descriptors: none is left of %lld", (long long)w->count);
 }
 
 /* ---- kinds ---------------------------------------------------------------------------------------------------- */
@@ -235,7 +251,6 @@ static int walk(struct walk *w, int pid_dirfd, int64_t known, int64_t budget_ns,
 struct kinds_ctx {
     struct fd_kinds k;
     struct vec *sockets;
-    size_t sockets_before;
     size_t lost;
 };
 
@@ -281,17 +296,7 @@ static void see_kind(void *ctx, int fd, const char *link, size_t len)
     }
 }
 
-static void restart_kinds(void *ctx)
-{
-    struct kinds_ctx *c = ctx;
-
-    c->k = (struct fd_kinds){ 0 };
-    c->lost = 0;
-    if (c->sockets)
-        c->sockets->n = c->sockets_before;
-}
-
-/* The 90 % half-width of a count scaled from hits among n. */
+/* The 90 % half-width of a count scaled from hits among n of `fds`. */
 static double half_width(int64_t hits, int64_t n, int64_t fds)
 {
     double nt = (double)n + Z90 * Z90, p = ((double)hits + Z90 * Z90 / 2) / nt;
@@ -299,41 +304,42 @@ static double half_width(int64_t hits, int64_t n, int64_t fds)
     return Z90 * sqrt(p * (1 - p) / nt) * (double)fds;
 }
 
-static void scale_kinds(struct fd_kinds *k, int64_t fds)
+/* From the sample to the whole. Listed ones are drawn without repetition: what is read leaves less to err about. */
+static void scale_kinds(struct fd_kinds *k, const struct walk *w)
 {
     const int64_t hits[] = { k->sockets, k->pipes, k->files, k->anon, k->deleted };
     int64_t *const out[] = { &k->sockets, &k->pipes, &k->files, &k->anon, &k->deleted };
-    double widest = 0;
+    double widest = 0, n = (double)w->seen, all = (double)w->count;
 
     for (size_t i = 0; i < ARRAY_SIZE(hits); i++) {
-        widest = fmax(widest, half_width(hits[i], k->seen, fds));
-        *out[i] = llround((double)hits[i] * (double)fds / (double)k->seen);
+        widest = fmax(widest, half_width(hits[i], w->seen, w->count));
+        *out[i] = llround((double)hits[i] * all / n);
     }
+    if (w->listed && n < all)
+        widest *= sqrt((all - n) / (all - 1));
     k->err = MAX((int64_t)ceil(widest), INT64_C(1));
-    k->scale = (double)fds / (double)k->seen;
-    k->fds = fds;
+    k->scale = all / n;
 }
 
 int fdkinds_read(struct fdkinds *r, int pid_dirfd, int64_t known_fds, int64_t budget_ns, struct fd_kinds *ret,
                  struct vec *sockets, size_t *ret_lost, struct err *err)
 {
-    struct kinds_ctx c = { .sockets = sockets, .sockets_before = sockets ? sockets->n : 0 };
+    struct kinds_ctx c = { .sockets = sockets };
     struct walk w = { .r = r, .visit = see_kind, .ctx = &c };
-    int res = walk(&w, pid_dirfd, known_fds, budget_ns, restart_kinds, &c.k.exact, err);
+    size_t before = sockets ? sockets->n : 0;
+    int res = walk(&w, pid_dirfd, known_fds, budget_ns, err);
 
-    if (res == 0 && !c.k.exact && w.seen == 0)
-        res = err_set(err, LT_GONE, "descriptors: none is left of %lld", (long long)known_fds);
     if (res) {
-        restart_kinds(&c);
+        if (sockets)
+            sockets->n = before;
         return res;
     }
+    c.k.exact = w.exact;
     c.k.seen = w.seen;
-    if (c.k.exact) {
-        c.k.fds = w.seen;
-        c.k.scale = 1;
-    } else {
-        scale_kinds(&c.k, known_fds);
-    }
+    c.k.fds = w.exact ? w.seen : w.count;
+    c.k.scale = 1;
+    if (!w.exact)
+        scale_kinds(&c.k, &w);
     *ret = c.k;
     if (ret_lost)
         *ret_lost = c.lost;
@@ -371,22 +377,14 @@ static void see_path(void *ctx, int fd, const char *link, size_t len)
     tally_add(c->tally, c->r->folded, MIN(n, sizeof c->r->folded - 1), 1);
 }
 
-static void restart_paths(void *ctx)
-{
-    tally_clear(((struct paths_ctx *)ctx)->tally);
-}
-
 int fdkinds_paths(struct fdkinds *r, int pid_dirfd, int64_t known_fds, int64_t budget_ns, struct tally *ret, struct err *err)
 {
     struct paths_ctx c = { .r = r, .tally = ret };
     struct walk w = { .r = r, .visit = see_path, .ctx = &c };
-    bool exact = false;
 
     tally_clear(ret);
-    int res = walk(&w, pid_dirfd, known_fds, budget_ns, restart_paths, &exact, err);
-    if (res)
-        return res;
-    if (!exact && w.seen)
-        tally_scale(ret, (double)known_fds / (double)w.seen);
-    return 0;
+    int res = walk(&w, pid_dirfd, known_fds, budget_ns, err);
+    if (res == 0 && !w.exact)
+        tally_scale(ret, (double)w.count / (double)w.seen);
+    return res;
 }
