@@ -144,7 +144,7 @@ static int list_all(struct walk *w, int64_t deadline_ns)
                 w->r->list[w->count] = (int32_t)fd;
             w->count++;
         }
-        if (clock_mono_ns() > deadline_ns)
+        if (clock_cpu_ns() > deadline_ns)
             return LT_ELIMIT;
     }
 }
@@ -155,7 +155,7 @@ static void read_listed(struct walk *w)
     int32_t *list = w->r->list;
 
     for (int64_t i = 0; i < w->count; i++) {
-        if (i && i % LISTED_PROBES == 0 && clock_mono_ns() > w->deadline_ns)
+        if (i && i % LISTED_PROBES == 0 && clock_cpu_ns() > w->deadline_ns)
             return;
         int64_t j = i + (int64_t)(rng_next(w->r) % (uint64_t)(w->count - i));
         int32_t fd = list[j];
@@ -206,13 +206,13 @@ static void probe_range(struct walk *w, int64_t range)
             probe(w, fd, fd_name(fd, name));
         }
         made += ROUND_PROBES;
-    } while (clock_mono_ns() < w->deadline_ns && made < range);
+    } while (clock_cpu_ns() < w->deadline_ns && made < range);
 }
 
 /* Lists when that leaves half of the time for the links (or the count must be had: known < 0), else probes. */
 static int visit_all(struct walk *w, int64_t known, int64_t budget_ns)
 {
-    int64_t start = clock_mono_ns();
+    int64_t start = clock_cpu_ns();
     int r = LT_ELIMIT;
 
     w->deadline_ns = start + budget_ns;
@@ -221,7 +221,7 @@ static int visit_all(struct walk *w, int64_t known, int64_t budget_ns)
     if (r && r != LT_ELIMIT)
         return r;
     if (known < 0)
-        w->deadline_ns = clock_mono_ns() + budget_ns; /* listing took what it took */
+        w->deadline_ns = clock_cpu_ns() + budget_ns; /* listing took what it took */
     if (r == 0 && w->count <= LIST_MAX) {
         w->listed = true;
         read_listed(w);

@@ -10,7 +10,7 @@
  * deleted file whose link ends in " (deleted)"    also counted under file; memfds; a file really named so counts too
  * anon    anything else                           "anon_inode:[eventpoll]", "pidfd:[7]", "net:[4026531840]"
  *
- * Exact or estimated, within a time budget. When listing the folder is foreseen to take less than half of it, the links of the
+ * Exact or estimated, within a budget of CPU time (no call here waits for anything). When listing the folder is foreseen to take less than half of it, the links of the
  * listed descriptors are read in random order: all of them (exact, err 0), or those the time sufficed for. Above, the range of
  * numbers is cut into equal parts and one random number is tried in each, in rounds that each cover the whole range, until
  * the time is spent: a process with 20,000 descriptors costs no more than one with 2,000. The shares of those read are
