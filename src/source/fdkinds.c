@@ -196,7 +196,7 @@ static int64_t range_of(struct walk *w, int64_t known)
 /* Rounds of ROUND_PROBES random probes, one in each of as many equal parts of [0, range), until the time is spent. */
 static void probe_range(struct walk *w, int64_t range)
 {
-    int64_t made = 0;
+    int64_t made = 0, start = clock_cpu_ns(), now;
 
     do {
         for (int64_t i = 0; i < ROUND_PROBES; i++) {
@@ -206,7 +206,8 @@ static void probe_range(struct walk *w, int64_t range)
             probe(w, fd, fd_name(fd, name));
         }
         made += ROUND_PROBES;
-    } while (clock_cpu_ns() < w->deadline_ns && made < range);
+        now = clock_cpu_ns();
+    } while (now + (now - start) * ROUND_PROBES / made < w->deadline_ns && made < range); /* no round that would be cut short */
 }
 
 /* Lists when that leaves half of the time for the links (or the count must be had: known < 0), else probes. */
