@@ -10,12 +10,13 @@
  * deleted file whose link ends in " (deleted)"    also counted under file; memfds; a file really named so counts too
  * anon    anything else                           "anon_inode:[eventpoll]", "pidfd:[7]", "net:[4026531840]"
  *
- * Exact or estimated, within a budget of CPU time (no call here waits for anything). When listing the folder is foreseen to take less than half of it, the links of the
- * listed descriptors are read in random order: all of them (exact, err 0), or those the time sufficed for. Above, the range of
- * numbers is cut into equal parts and one random number is tried in each, in rounds that each cover the whole range, until
- * the time is spent: a process with 20,000 descriptors costs no more than one with 2,000. The shares of those read are
- * scaled to the count. err is the 90 % half-width of the widest kind, in descriptors: 1.645 * sqrt(p (1 - p) / n~) * count,
- * p = (hits + 1.35) / n~, n~ = n + 2.71 (Agresti and Coull 1998); of a list, times sqrt((count - n) / (count - 1)).
+ * Exact or estimated, within a budget of CPU time (no call here waits for anything). When listing the folder is foreseen to
+ * take less than half of it, the links of the listed descriptors are read in random order: all of them (exact, err 0), or
+ * those the time sufficed for. Above, the range of numbers is cut into equal parts and one random number is tried in each, in
+ * rounds that each cover the whole range, until the time is spent: a process with 20,000 descriptors costs no more than one
+ * with 2,000. The shares of those read are scaled to the count. err is the 90 % half-width of the widest kind, in
+ * descriptors: 1.645 * sqrt(p (1 - p) / n~) * count, p = (hits + 1.35) / n~, n~ = n + 2.71 (Agresti and Coull 1998); of a
+ * list, times sqrt((count - n) / (count - 1)).
  */
 #ifndef LT_SOURCE_FDKINDS_H
 #define LT_SOURCE_FDKINDS_H
@@ -52,10 +53,11 @@ struct fd_kinds {
 int fdkinds_new(struct fdkinds **ret);
 void fdkinds_free(struct fdkinds *r);
 
-/* Kinds of the process whose /proc/PID is pid_dirfd. known_fds: the count by other means (size of /proc/PID/fd), or -1:
- * then it is counted here by listing the folder, which takes what it takes (1.5-2.5 us each at 20,000). budget_ns 0: FDKINDS_BUDGET_NS. `sockets` (may be NULL): a vec of struct
- * fd_socket that the sockets seen are appended to; when it is full the rest is not appended and *ret_lost (may be NULL)
- * says how many. 0, LT_GONE, LT_EPERM (needs CAP_SYS_PTRACE or the same user), LT_ENOMEM. */
+/* Kinds of the process whose /proc/PID is pid_dirfd. known_fds: the count by other means (size of /proc/PID/fd), or -1: then
+ * it is counted here by listing the folder, which takes what it takes (1.5-2.5 us each at 20,000). budget_ns 0:
+ * FDKINDS_BUDGET_NS. `sockets` (may be NULL): a vec of struct fd_socket that the sockets seen are appended to; when it is
+ * full the rest is not appended and *ret_lost (may be NULL) says how many. 0, LT_GONE, LT_EPERM (needs CAP_SYS_PTRACE or the
+ * same user), LT_ENOMEM. */
 int fdkinds_read(struct fdkinds *r, int pid_dirfd, int64_t known_fds, int64_t budget_ns, struct fd_kinds *ret,
                  struct vec *sockets, size_t *ret_lost, struct err *err);
 
