@@ -77,6 +77,8 @@ struct growth {
     double against_log;        /* squared error of a straight line over that of a logarithm: above 1 it is slowing down */
     double r2;                 /* share of the floors' variation a straight line explains */
     double drawdown;           /* deepest fall below an earlier floor */
+    bool monotone;             /* the floors hardly fall back */
+    bool even;                 /* every third has its share of the rise, and a straight line explains it */
     double quanta;             /* growth in units of its typical jump */
     double quantum;            /* the smallest jump that counts */
     double noise;              /* sd of the floors around the line */
@@ -121,7 +123,12 @@ struct starts {
 };
 
 /* Growth inside the lives of workers or restarted roots: what a restart hides. */
-struct within { size_t lives, rising, flat; double median_rise, median_level; struct interval per_kreq, per_hour; };
+struct within {
+    size_t lives;              /* looked at: workers when there are three and more, else roots */
+    size_t rising;             /* of these, those that rose evenly and by more than the band */
+    double median_rise;        /* of the rising ones */
+    double per_kreq, per_hour; /* of all lives together; NaN when not known */
+};
 
 struct finding {
     enum metric_id metric;
@@ -140,6 +147,7 @@ struct finding {
     struct interval per_kreq;  /* NaN when no requests are known */
     double band_per_kreq;      /* NaN likewise */
     struct ebb ebb;
+    double root_rise;          /* rise of the root process alone; NaN when there is not one root with children */
     size_t nsteps;
     struct step steps[STEPS_MAX];
     double beside_steps;       /* what it rose besides the steps, begin to end */

@@ -75,6 +75,43 @@ void blocks_make(struct blocks *b, const struct curve *c, struct work *w, size_t
     block_close(b, k, w, held, top);
 }
 
+/* The same with equal numbers of points: for work that comes in bursts, where equal stretches of it would hold none. */
+void blocks_make_by_points(struct blocks *b, const struct curve *c, struct work *w, size_t n)
+{
+    size_t points = curve_points(c, c->from, c->to), seen = 0, k = 0, held = 0;
+    double x = 0, top = -(double)INFINITY;
+
+    *b = (struct blocks){ .n = points >= 2 * n ? MIN(n, (size_t)BLOCKS_MAX) : 0, .by_requests = c->by_requests };
+    if (!b->n)
+        return;
+    b->x0 = curve_x(c, c->from);
+    b->x1 = curve_x(c, c->to - 1);
+    for (size_t i = c->from; i < c->to; i++) {
+        if (isnan(c->col->floor[i]))
+            continue;
+        w->v[held++] = c->col->floor[i];
+        x += curve_x(c, i);
+        top = MAX(top, c->col->max[i]);
+        if (++seen * b->n < (k + 1) * points)
+            continue;
+        b->x[k] = x / (double)held;
+        b->y[k] = b->top[k] = (double)NAN;
+        block_close(b, k++, w, held, top);
+        held = 0;
+        x = 0;
+        top = -(double)INFINITY;
+    }
+}
+
+size_t blocks_at(const struct blocks *b, double share)
+{
+    size_t i = 0;
+
+    while (i < b->n && b->x[i] < b->x0 + share * (b->x1 - b->x0))
+        i++;
+    return i;
+}
+
 size_t blocks_usable(const struct blocks *b)
 {
     size_t n = 0;

@@ -76,6 +76,16 @@ static double drawdown(const struct blocks *b)
     return deepest;
 }
 
+/* A leak of counts rises in every third of the run, the last one too, and hardly ever falls back. */
+static void judge_course(struct growth *g)
+{
+    double rise = g->last - g->first, share = rise / 3;
+
+    g->monotone = g->drawdown <= MAX(g->quantum, 0.15 * rise);
+    g->even = rise > 0 && g->third[0] >= 0.4 * share && g->third[1] >= 0.4 * share && g->third[2] >= 0.5 * share
+           && g->third[0] <= 2 * g->third[2] && g->r2 >= 0.9;
+}
+
 /* Growth over its typical jump, jumps weighted by their size: one 64 MB heap is one quantum, a thousand pages are many. */
 static double quanta(const struct blocks *b, double least)
 {
@@ -109,15 +119,18 @@ static double against_log(const struct blocks *b, double x_begin)
 
 static void measure_parts(struct growth *g, const struct blocks *b)
 {
-    size_t n = b->n, edge = MAX(n / 12, (size_t)1);
+    size_t n = b->n, edge = MAX(n / 12, (size_t)1), half = blocks_at(b, 0.5);
     double span = b->x1 - b->x0, at[4];
 
-    g->half[0] = stats_line(b->x, b->y, n / 2).slope * span;
-    g->half[1] = stats_line(b->x + n / 2, b->y + n / 2, n - n / 2).slope * span;
+    g->half[0] = stats_line(b->x, b->y, half).slope * span;
+    g->half[1] = stats_line(b->x + half, b->y + half, n - half).slope * span;
     at[0] = blocks_level(b, 0, edge);
-    at[1] = blocks_level(b, n / 3 - edge / 2, n / 3 - edge / 2 + edge);
-    at[2] = blocks_level(b, 2 * n / 3 - edge / 2, 2 * n / 3 - edge / 2 + edge);
     at[3] = blocks_level(b, n - edge, n);
+    for (size_t i = 1; i < 3; i++) {
+        size_t k = blocks_at(b, (double)i / 3), from = k > edge / 2 ? k - edge / 2 : 0;
+
+        at[i] = blocks_level(b, from, from + edge);
+    }
     for (int i = 0; i < 3; i++)
         g->third[i] = at[i + 1] - at[i];
     g->first = at[0];
@@ -146,7 +159,10 @@ void growth_measure(struct growth *g, struct blocks *b, const struct curve *c, s
     *g = (struct growth){ .from = c->from, .to = c->to, .points = curve_points(c, c->from, c->to), .quantum = c->quantum };
     g->seconds = curve_seconds(c, c->from, c->to);
     g->requests = series_requests_between(c->track, c->from, c->to);
-    blocks_make(b, c, w, block_count(c, GROWTH_BLOCKS));
+    if (c->by_points)
+        blocks_make_by_points(b, c, w, block_count(c, GROWTH_BLOCKS));
+    else
+        blocks_make(b, c, w, block_count(c, GROWTH_BLOCKS));
     if (b->n < BLOCKS_MIN || blocks_usable(b) < b->n * 3 / 4)
         return;
     f = blocks_fit(b, 0, b->n);
@@ -166,6 +182,7 @@ void growth_measure(struct growth *g, struct blocks *b, const struct curve *c, s
     g->against_log = against_log(b, x_begin);
     g->drawdown = drawdown(b);
     g->quanta = quanta(b, c->quantum);
+    judge_course(g);
     g->band = band_of(c, g);
     g->visible = MAX(g->band, 2 * t * f.se * g->x_span);
 }

@@ -156,45 +156,110 @@ void starts_measure(struct starts *ret, const struct series *s, enum metric_id m
     ret->rising = ret->tau > 0.5 && ret->p < (ret->n < 6 ? 0.05 : 0.01) && ret->slope_lo > 0 && !traffic_explains(st, ret->n, ret->tau);
 }
 
-static int own_curve(struct curve *c, const struct series_life *l, enum metric_id m)
+static bool own_curve(struct curve *c, const struct series_life *l, enum metric_id m)
 {
     if (!l->own || l->whole || !l->own->col[m].n)
-        return -1;
+        return false;
     c->track = l->own;
     c->col = &l->own->col[m];
     c->from = 0;
     c->to = l->own->n;
-    return 0;
+    return true;
 }
 
-/* Growth inside each life that keeps columns, after a quarter of it is cut as warm-up. */
-void within_measure(struct within *in, const struct series *s, enum metric_id m, struct work *w)
+/* Memory: halves that agree, no logarithm. Counts: monotone, on a line, not dying away. Both: beyond what healthy lives do. */
+static bool rises(const struct growth *g, bool memory)
 {
-    double rise[WORKERS_MAX], level[WORKERS_MAX], per_kreq[WORKERS_MAX], per_hour[WORKERS_MAX];
-    bool memory = metrics[m].unit == METRIC_UNIT_BYTES;
+    if (!(g->slope.lo > 0) || g->last - g->first <= g->band)
+        return false;
+    if (memory)
+        return g->halves_agree && g->against_log <= 1;
+    return g->monotone && g->r2 >= 0.9 && g->half[0] > 0 && g->half[1] >= 0.5 * g->half[0];
+}
 
-    *in = (struct within){ .per_kreq.value = (double)NAN, .per_hour.value = (double)NAN };
+static size_t count_workers(const struct series *s, enum metric_id m)
+{
+    struct curve c;
+    size_t n = 0;
+
+    VEC_EACH(struct series_life, l, &s->lives)
+        n += !l->root && own_curve(&c, l, m);
+    return n;
+}
+
+/* A worker's work is its own processor time: the target's requests are not shared out evenly. NULL when not known. */
+static const double *work_of(const struct series_life *l)
+{
+    const struct column *cpu = &l->own->col[METRIC_CPU_NS];
+
+    if (cpu->n != l->own->n)
+        return NULL;
+    for (size_t i = 1; i < l->own->n; i++)
+        if (cpu->mid[i] < cpu->mid[i - 1])
+            return NULL;
+    return cpu->mid;
+}
+
+/* Growth of one life over its work, else over time, after a quarter (counts: a tenth) of it is cut as warm-up. */
+static bool measure_life(struct growth *g, struct curve *c, const struct series_life *l, struct work *w)
+{
+    struct track own = *l->own;
+    struct blocks b;
+    double begin;
+
+    if (l->end.cause != LIFE_RUNNING)
+        c->to -= MIN(c->to, MAX(c->to / 16, (size_t)2)); /* closing down is not part of the growth */
+    own.req = work_of(l);
+    c->track = &own;
+    c->by_requests = c->by_points = own.req != NULL;
+    c->from = c->to / (c->memory ? 4 : 10);
+    begin = own.req ? own.req[0] : -curve_seconds(c, 0, c->from + 1);
+    growth_measure(g, &b, c, w, begin);
+    return g->usable;
+}
+
+void within_measure(struct within *in, const struct series *s, enum metric_id m, double quantum, struct work *w)
+{
+    double rise[WORKERS_MAX], total = 0, seconds = (double)(s->to_ns - s->from_ns) / 1e9;
+    bool memory = metrics[m].unit == METRIC_UNIT_BYTES, workers = count_workers(s, m) >= 3;
+
+    *in = (struct within){ .per_kreq = (double)NAN };
     VEC_EACH(struct series_life, l, &s->lives) {
-        struct curve c = { .quantum = memory ? 132 * 1024 : 1, .memory = memory };
+        struct curve c = { .quantum = quantum, .memory = memory };
         struct growth g;
-        struct blocks b;
 
-        if (in->lives >= WORKERS_MAX || own_curve(&c, l, m))
+        if (in->lives >= WORKERS_MAX || l->root == workers || !own_curve(&c, l, m) || !measure_life(&g, &c, l, w))
             continue;
-        c.from = c.to / 4;
-        growth_measure(&g, &b, &c, w, curve_x(&c, c.from) - curve_seconds(&c, 0, c.from + 1));
-        if (!g.usable)
-            continue;
-        in->rising += g.halves_agree && g.slope.lo > 0 && g.rise > g.band && g.against_log <= 1;
-        in->flat += fabs(g.rise) <= g.band;
-        rise[in->lives] = g.rise;
-        level[in->lives] = g.level;
-        per_hour[in->lives] = g.slope.value * 3600;
-        per_kreq[in->lives++] = g.rise / g.requests * 1000;
+        if (rises(&g, memory))
+            rise[in->rising++] = g.last - g.first;
+        total += g.rise * (double)l->own->n / (double)(c.to - c.from);
+        in->lives++;
     }
-    in->median_rise = stats_median(rise, in->lives);
-    in->median_level = stats_median(level, in->lives);
-    in->per_hour.value = stats_median(per_hour, in->lives);
-    if (s->sum.req)
-        in->per_kreq.value = stats_median(per_kreq, in->lives);
+    in->median_rise = stats_median(rise, in->rising);
+    in->per_hour = seconds > 0 ? total / seconds * 3600 : (double)NAN;
+    in->per_kreq = s->requests > 0 ? total / s->requests * 1000 : (double)NAN;
+}
+
+/* The one root that lives through [from, to) of the grid: what it alone gained there. */
+double root_rise(const struct series *s, enum metric_id m, size_t from, size_t to, struct work *w)
+{
+    size_t edge = MAX((to - from) / 12, (size_t)3);
+    double rise = (double)NAN;
+
+    if (to < from + 2 * edge)
+        return rise;
+    VEC_EACH(struct series_life, l, &s->lives) {
+        struct curve c;
+        size_t base;
+
+        if (!l->root || !own_curve(&c, l, m))
+            continue;
+        base = (size_t)(l->own->ts_ns - s->sum.ts_ns);
+        if (base > from || base + l->own->n < to)
+            continue;
+        if (!isnan(rise))
+            return (double)NAN; /* several roots: none of them is the process itself */
+        rise = curve_floor(&c, w, to - edge - base, to - base, 0.1) - curve_floor(&c, w, from - base, from + edge - base, 0.1);
+    }
+    return rise;
 }

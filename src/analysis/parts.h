@@ -10,6 +10,7 @@ struct curve {
     const struct column *col;
     size_t from, to;           /* indices into the track, [from, to) */
     bool by_requests;          /* x in requests, else in seconds */
+    bool by_points;            /* blocks of equal numbers of points, not of equal x */
     double quantum;            /* smallest jump that counts: 1, or a page's worth of allocator chunks */
     bool memory;
 };
@@ -33,6 +34,9 @@ double curve_floor(const struct curve *c, struct work *w, size_t from, size_t to
 
 /* blocks.c: n floors of [c->from, c->to). A block needs two points. */
 void blocks_make(struct blocks *b, const struct curve *c, struct work *w, size_t n);
+void blocks_make_by_points(struct blocks *b, const struct curve *c, struct work *w, size_t n);
+/* The first block at or behind this share of the whole. */
+size_t blocks_at(const struct blocks *b, double share);
 size_t blocks_usable(const struct blocks *b);
 /* Median of the usable floors among [from, to). */
 double blocks_level(const struct blocks *b, size_t from, size_t to);
@@ -56,7 +60,8 @@ void days_measure(struct days *d, const struct series *s, const struct curve *c,
 
 /* lives.c */
 void starts_measure(struct starts *ret, const struct series *s, enum metric_id m, struct work *w);
-void within_measure(struct within *in, const struct series *s, enum metric_id m, struct work *w);
+void within_measure(struct within *in, const struct series *s, enum metric_id m, double quantum, struct work *w);
+double root_rise(const struct series *s, enum metric_id m, size_t from, size_t to, struct work *w);
 void restarts_find(struct analysis *a);
 size_t epoch_choose(const struct series *s);
 

@@ -149,9 +149,10 @@ static void look_at(struct finding *f, const struct analysis *a, enum metric_id 
     if (!a->options.steady && c.memory)
         days_measure(&f->days, s, &c, w, a->options.utc_offset_ns);
     starts_measure(&f->starts, s, m, w);
-    within_measure(&f->within, s, m, w);
+    within_measure(&f->within, s, m, c.quantum, w);
     if (c.to > c.from + 1)
         measure_growth(f, s, &c, w);
+    f->root_rise = target ? (double)NAN : root_rise(s, m, f->growth.from, f->growth.to, w);
 }
 
 /* Share of the window that lies in recorded gaps or in holes of the grid. */

@@ -7,7 +7,7 @@ static void resample(const struct series *s, const struct column *c, double *cel
     int64_t from = s->from_ns, span = MAX(s->to_ns - s->from_ns, INT64_C(1));
     double held = (double)NAN;
     size_t at = 0;
-    int64_t held_ns = from;
+    int64_t held_ns = from, hole = MAX(3 * span / CURVE_CELLS, (int64_t)(5e9 * s->interval_s));
 
     for (size_t i = 0; i < CURVE_CELLS; i++) {
         int64_t end = from + (int64_t)((double)span * (double)(i + 1) / CURVE_CELLS);
@@ -17,8 +17,8 @@ static void resample(const struct series *s, const struct column *c, double *cel
                 held = c->mid[at];
                 held_ns = s->sum.ts_ns[at];
             }
-        /* Points further apart than a cell are joined; a hole of three cells is shown. */
-        cells[i] = end - held_ns > 3 * span / CURVE_CELLS ? (double)NAN : held;
+        /* Points further apart than a cell are joined; a hole of three cells and five intervals is shown. */
+        cells[i] = end - held_ns > hole ? (double)NAN : held;
     }
 }
 
@@ -63,5 +63,5 @@ void put_curve(struct buf *out, const struct verdict *v, const struct series_ver
     buf_printf(out, "    %s%s%s  %s .. %s\n", term_on(verdict_color(sv->verdict), o->colored), spark, term_off(o->colored),
                lo[0] == '+' ? lo + 1 : lo, hi[0] == '+' ? hi + 1 : hi);
     if (put_marks(v, marks))
-        buf_printf(out, "    %s%s%s  R restart, letters: events\n", term_on(TERM_DIM, o->colored), marks, term_off(o->colored));
+        buf_printf(out, "    %s%s%s  R restart, a-z event\n", term_on(TERM_DIM, o->colored), marks, term_off(o->colored));
 }

@@ -83,7 +83,7 @@ static void put_rest(struct buf *out, const struct finding *f)
     if (f->within.lives) {
         put_number(out, "processes looked at by themselves", (double)f->within.lives);
         put_number(out, "of these rising", (double)f->within.rising);
-        put_number(out, "median rise within one", f->within.median_rise);
+        put_number(out, "median rise of these", f->within.median_rise);
     }
 }
 
@@ -94,6 +94,8 @@ void put_explain(struct buf *out, const struct series_verdict *s)
     buf_printf(out, "\n  %s (%s): %s, %s, %s\n    ", metrics[f->metric].name, metric_unit_name(metrics[f->metric].unit), verdict_name(s->verdict),
                class_name(s->class), s->shape);
     put_wrapped(out, s->reason, 4, 6);
+    if (f->constant)
+        return;
     put_number(out, "points", (double)f->in_use);
     put_number(out, "sampled share", f->coverage);
     put_number(out, "warm-up cut, share", f->warmup.share);
@@ -104,6 +106,7 @@ void put_explain(struct buf *out, const struct series_verdict *s)
     put_interval(out, "per hour", f->per_hour);
     put_interval(out, "per 1,000 requests", f->per_kreq);
     put_number(out, "band per 1,000 requests", f->band_per_kreq);
+    put_number(out, "rise of the root process alone", f->root_rise);
     put_days(out, f);
     put_rest(out, f);
 }

@@ -27,12 +27,14 @@ static json_t *value_or_null(int64_t v)
     return v == METRIC_NA ? json_null() : json_integer(v);
 }
 
-static json_t *per_kreq(const struct finding *f)
+static json_t *per_kreq(const struct series_verdict *v)
 {
-    if (isnan(f->per_kreq.value))
+    const struct interval *i = &v->per_kreq;
+
+    if (isnan(i->value))
         return json_null();
-    return json_pack("{s:o, s:o, s:o, s:o}", "value", number(f->per_kreq.value), "lo", number(f->per_kreq.lo), "hi", number(f->per_kreq.hi),
-                     "band", number(f->band_per_kreq));
+    return json_pack("{s:o, s:o, s:o, s:o}", "value", number(i->value), "lo", number(i->lo), "hi", number(i->hi), "band",
+                     number(v->finding->band_per_kreq));
 }
 
 /* ---- floor ---------------------------------------------------------------------------------------------------- */
@@ -128,8 +130,8 @@ static json_t *series_json(const struct series *s, const struct series_verdict *
     const struct finding *f = v->finding;
     json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name", metrics[f->metric].name, "unit",
                             metric_unit_name(metrics[f->metric].unit), "verdict", verdict_name(v->verdict), "class", class_name(v->class),
-                            "shape", v->shape, "reason", v->reason, "now", number(f->now), "slope_per_hour", interval(f->per_hour),
-                            "per_1k_requests", per_kreq(f), "floor", floor_of(f), "steps", steps_of(s, f), "after_traffic", ebb_of(&f->ebb),
+                            "shape", v->shape, "reason", v->reason, "now", number(f->now), "slope_per_hour", interval(v->per_hour),
+                            "per_1k_requests", per_kreq(v), "floor", floor_of(f), "steps", steps_of(s, f), "after_traffic", ebb_of(&f->ebb),
                             "smallest_visible", f->growth.usable ? number(f->growth.visible) : json_null());
 
     if (doc && explain)

@@ -38,26 +38,26 @@ const char *signed_amount(enum metric_id m, double v, char out[UNITS_TEXT_MAX])
 
 void put_wrapped(struct buf *out, const char *text, size_t col, size_t indent)
 {
+    bool begun = false;
+
     while (*text) {
-        size_t word = strcspn(text, " ");
+        size_t word = strcspn(text, " "), width;
         char cut[WIDTH * 4];
-        size_t width;
 
         str_fmt(cut, sizeof cut, "%.*s", (int)word, text);
-        width = str_width(cut);
-        if (col + width > WIDTH && col > indent) {
+        width = str_width(cut) + begun;
+        if (begun && col + width > WIDTH) {
             buf_printf(out, "\n%*s", (int)indent, "");
             col = indent;
+            width--;
+        } else if (begun) {
+            buf_putc(out, ' ');
         }
         buf_append(out, text, word);
         col += width;
+        begun = true;
         text += word;
-        while (*text == ' ')
-            text++;
-        if (*text && col < WIDTH) {
-            buf_putc(out, ' ');
-            col++;
-        }
+        text += strspn(text, " ");
     }
     buf_putc(out, '\n');
 }
@@ -79,7 +79,7 @@ static void put_head(struct buf *out, const struct verdict *v, const struct outp
     if (!isnan(s->requests))
         buf_printf(out, ", %s requests", units_count(round(s->requests), r));
     else
-        buf_puts(out, ", no request counts: growth is per hour, and the load is not known (watch --requests tells)");
+        buf_puts(out, ", no request counts: growth is per hour (watch --requests counts them)");
     buf_putc(out, '\n');
 }
 
@@ -98,8 +98,8 @@ static void put_load(struct buf *out, const struct verdict *v)
     if (l->source == LOAD_REQUESTS)
         buf_printf(out, "load: %s requests/s for %s", units_count(round(l->per_s * 10) / 10, rate), units_time((int64_t)(l->seconds * 1e9), span));
     else
-        buf_printf(out, "load, by processor time: %.0f %% of a core for %s", l->per_s / 1e7, units_time((int64_t)(l->seconds * 1e9), span));
-    buf_printf(out, ", %s (tenths from %.0f to %.0f %% of the mean)", l->constant ? "constant" : "not constant", 100 * l->low, 100 * l->high);
+        buf_printf(out, "load (CPU): %.0f %% of a core for %s", l->per_s / 1e7, units_time((int64_t)(l->seconds * 1e9), span));
+    buf_printf(out, ", %s (tenths: %.0f to %.0f %% of the mean)", l->constant ? "constant" : "not constant", 100 * l->low, 100 * l->high);
     if (l->tail_s > 0)
         buf_printf(out, ", then quiet for %s", units_time((int64_t)(l->tail_s * 1e9), quiet));
     buf_putc(out, '\n');
@@ -124,7 +124,7 @@ static void pad(struct buf *out, const char *text, size_t cells, bool right)
 static void put_row(struct buf *out, const struct series_verdict *s, bool per_kreq, const struct output_options *o)
 {
     const struct finding *f = s->finding;
-    const struct interval *i = per_kreq ? &f->per_kreq : &f->per_hour;
+    const struct interval *i = per_kreq ? &s->per_kreq : &s->per_hour;
     char text[UNITS_TEXT_MAX], lo[UNITS_TEXT_MAX], hi[UNITS_TEXT_MAX], range[2 * UNITS_TEXT_MAX];
     double band = per_kreq ? f->band_per_kreq : f->growth.usable ? f->growth.band / MAX(f->growth.seconds, 1e-9) * 3600 : (double)NAN;
 
@@ -133,7 +133,9 @@ static void put_row(struct buf *out, const struct series_verdict *s, bool per_kr
     signed_amount(f->metric, f->now, text);
     pad(out, text[0] == '+' ? text + 1 : text, 10, true);
     pad(out, signed_amount(f->metric, i->value, text), 15, true);
-    str_fmt(range, sizeof range, "%s .. %s", signed_amount(f->metric, i->lo, lo), signed_amount(f->metric, i->hi, hi));
+    range[0] = '\0';
+    if (!isnan(i->lo))
+        str_fmt(range, sizeof range, "%s .. %s", signed_amount(f->metric, i->lo, lo), signed_amount(f->metric, i->hi, hi));
     pad(out, range, 25, true);
     signed_amount(f->metric, band, text);
     pad(out, text[0] == '+' ? text + 1 : text, 11, true);
@@ -148,7 +150,7 @@ static void put_growing(struct buf *out, const struct verdict *v, const struct o
     for (size_t i = 0; i < v->n; i++) {
         const struct series_verdict *s = &v->series[i];
 
-        if (!output_grew(s))
+        if (!output_grew(s) || !s->decides)
             continue;
         if (!n++) {
             buf_printf(out, "\n%s", term_on(TERM_BOLD, o->colored));
@@ -210,7 +212,7 @@ static void put_unjudged(struct buf *out, const struct verdict *v)
     for (size_t i = 0; i < v->n; i++) {
         const struct series_verdict *s = &v->series[i];
 
-        if (s->verdict != VERDICT_INSUFFICIENT)
+        if (s->verdict != VERDICT_INSUFFICIENT || !s->decides)
             continue;
         buf_puts(out, first ? "\nnot judged:\n" : "");
         buf_puts(out, "  ");
@@ -226,12 +228,29 @@ static void put_why(struct buf *out, const struct verdict *v)
     for (size_t i = 0; i < v->n; i++) {
         const struct series_verdict *s = &v->series[i];
 
-        if (!output_grew(s) || i == v->named)
+        if (!output_grew(s) || !s->decides || i == v->named)
             continue;
         buf_puts(out, first ? "\nwhy:\n" : "");
         buf_puts(out, "  ");
         put_wrapped(out, s->reason, 2, 4);
         first = false;
+    }
+}
+
+#define EVENTS_SHOWN 8
+
+static void put_events(struct buf *out, const struct series *s)
+{
+    char when[CLOCK_TEXT_MAX], text[SERIES_TEXT_MAX + 64];
+    size_t from = s->events.n > EVENTS_SHOWN ? s->events.n - EVENTS_SHOWN : 0;
+
+    for (size_t i = from; i < s->events.n; i++) {
+        const struct series_event *e = (const struct series_event *)s->events.items + i;
+
+        buf_puts(out, i == from ? "\nevents:\n  " : "  ");
+        str_fmt(text, sizeof text, "%s %s: %s", clock_rfc3339(e->ts_ns / NS_PER_S * NS_PER_S, when), e->kind, e->text);
+        str_printable(text);
+        put_wrapped(out, text, 2, 4);
     }
 }
 
@@ -257,6 +276,7 @@ int output_text(struct buf *out, const struct verdict *v, const struct output_op
     put_list(out, v, "does not grow", is_flat);
     put_unjudged(out, v);
     put_why(out, v);
+    put_events(out, v->analysis->series);
     put_notes(out, v);
     if (o->explain)
         for (size_t i = 0; i < v->n; i++)

@@ -10,21 +10,16 @@
 struct course {
     double rise;    /* of the floors, begin to end */
     double unit;    /* smallest thing to see */
-    bool monotone;  /* hardly falls back */
-    bool even;      /* every third of the run has its share, the last one too */
+    bool monotone, even;
     bool stopped;   /* the last third adds nothing */
 };
 
 static struct course course_of(const struct finding *f)
 {
     const struct growth *g = &f->growth;
-    struct course c = { .rise = g->last - g->first, .unit = g->quantum };
-    double share = c.rise / 3;
+    struct course c = { .rise = g->last - g->first, .unit = g->quantum, .monotone = g->monotone, .even = g->even };
 
-    c.monotone = g->drawdown <= MAX(c.unit, 0.15 * c.rise);
-    c.even = g->third[0] >= 0.4 * share && g->third[1] >= 0.4 * share && g->third[2] >= 0.5 * share
-          && g->third[0] <= 2 * g->third[2] && g->r2 >= 0.9;
-    c.stopped = g->third[2] <= MAX(c.unit, 0.15 * share);
+    c.stopped = g->third[2] <= MAX(c.unit, 0.15 * c.rise / 3);
     return c;
 }
 
@@ -80,7 +75,7 @@ static void say_leak(struct series_verdict *v, const struct course *c)
         str_fmt(n, sizeof n, "%s per 1,000 requests", units_count(f->per_kreq.value, per));
     else
         str_fmt(n, sizeof n, "%s an hour", units_count(f->per_hour.value, per));
-    say(v, VERDICT_LEAK, CLASS_COUNT, "rises evenly", "%s: +%s (+%s over %s), in every third of the run, hardly falling back%s",
+    say(v, VERDICT_LEAK, CLASS_COUNT, "rises evenly", "%s: +%s (+%s over %s), steadily from begin to end%s",
         metrics[f->metric].name, n, amount(f, round(c->rise), rise), extent(f, over), ebb);
 }
 
@@ -172,10 +167,11 @@ static bool rises_within(struct series_verdict *v)
     const struct within *in = &v->finding->within;
     char a[UNITS_TEXT_MAX];
 
-    if (in->rising < 3 || (double)in->rising < 0.8 * (double)in->lives || in->median_rise < QUANTA_MIN)
+    if (in->rising < 3 || (double)in->rising < 0.6 * (double)in->lives || in->median_rise < QUANTA_MIN)
         return false;
-    say(v, VERDICT_LEAK, CLASS_SAWTOOTH, "rises in every life", "%s: rose in %zu of %zu processes, by %s in half of them: replacing them hides it",
-        metrics[v->finding->metric].name, in->rising, in->lives, amount(v->finding, in->median_rise, a));
+    show_within(v);
+    say(v, VERDICT_LEAK, CLASS_SAWTOOTH, "rises in every life", "%s: rose in %zu of %zu processes, by %s and more in half of these: replacing them hides it",
+        metrics[v->finding->metric].name, in->rising, in->lives, amount(v->finding, round(in->median_rise), a));
     return true;
 }
 
@@ -196,7 +192,7 @@ void decide_count(struct series_verdict *v, const struct analysis *a)
     if (c.rise <= f->growth.band) {
         if (!days_rise(v) && !rises_within(v))
             say_flat(v, &c);
-    } else if (!came_back(v, &c) && !stepped(v, a->series) && !days_rise(v) && !rises_within(v)) {
+    } else if (!came_back(v, &c) && !told_by_children(v, a) && !stepped(v, a->series) && !days_rise(v) && !rises_within(v)) {
         decide_rise(v, &c);
     }
 }

@@ -11,7 +11,7 @@ static const int weights[VERDICT_N] = {
 static const enum metric_id telling[] = {
     METRIC_ZOMBIES, METRIC_ORPHANS, METRIC_CHILDREN, METRIC_SHM_SEGMENTS, METRIC_TMPFILES, METRIC_THREADS,
     METRIC_SUSPENDED, METRIC_TCP_CLOSE_WAIT, METRIC_CONNECTIONS, METRIC_SOCKETS_NO_ROW, METRIC_UNIX_SOCKETS,
-    METRIC_SOCKETS, METRIC_PIPES, METRIC_FDS_DELETED, METRIC_FILES, METRIC_ANON_INODES, METRIC_FDS,
+    METRIC_SOCKETS, METRIC_PIPES, METRIC_FILES, METRIC_FDS_DELETED, METRIC_ANON_INODES, METRIC_FDS,
     METRIC_LIVE_OBJECTS, METRIC_SHM_BYTES, METRIC_TMP_BYTES, METRIC_HEAP_USED, METRIC_RSS_ANON, METRIC_RSS_SHMEM,
     METRIC_RSS, METRIC_SWAP,
 };
@@ -174,6 +174,8 @@ int verdict_decide(struct verdict **ret, const struct analysis *a)
         struct series_verdict *s = &v->series[v->n++];
 
         s->finding = &a->finding[i];
+        s->per_hour = s->finding->per_hour;
+        s->per_kreq = s->finding->per_kreq;
         s->decides = decides(s->finding->metric, a);
         if (metrics[s->finding->metric].judge == METRIC_JUDGE_MEMORY)
             decide_memory(s, a);

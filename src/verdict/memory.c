@@ -131,7 +131,7 @@ static void steady_rise(struct series_verdict *v, const struct analysis *a)
     const struct growth *g = &f->growth;
     char rate[160], n[UNITS_TEXT_MAX], why[160];
 
-    if (kept_by_allocator(v, a))
+    if (kept_by_allocator(v, a) || told_by_children(v, a))
         return;
     if (f->ebb.known && f->ebb.returned > 0.5) {
         say(v, VERDICT_OK, CLASS_DIURNAL, "follows the traffic", "%s: rose with the traffic and came back when it ended", name_of(v));
@@ -312,8 +312,9 @@ static bool rises_within(struct series_verdict *v, bool steady, double seconds)
 
     if (in->rising < 3 || (double)in->rising < 0.7 * (double)in->lives)
         return false;
+    show_within(v);
     say(v, steady || seconds >= HOURS(48) ? VERDICT_LEAK : VERDICT_SUSPECT, CLASS_SAWTOOTH, "rises in every life",
-        "%s: rose in %zu of %zu lives, by %s in half of them, and starts low again: restarts hide it", name_of(v), in->rising, in->lives,
+        "%s: rose in %zu of %zu lives, by %s and more in half of these, and starts low again: restarts hide it", name_of(v), in->rising, in->lives,
         amount(f, in->median_rise, text));
     return true;
 }

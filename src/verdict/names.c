@@ -91,3 +91,25 @@ void say_step(struct series_verdict *v, const struct series *s)
     if (e)
         say_next(v, "look at what \"%s\" changed", e->text[0] ? e->text : e->kind);
 }
+
+void show_within(struct series_verdict *v)
+{
+    const struct within *in = &v->finding->within;
+
+    v->per_hour = (struct interval){ in->per_hour, (double)NAN, (double)NAN };
+    v->per_kreq = (struct interval){ in->per_kreq, (double)NAN, (double)NAN };
+}
+
+bool told_by_children(struct series_verdict *v, const struct analysis *a)
+{
+    const struct finding *f = v->finding, *children = analysis_find(a, METRIC_CHILDREN);
+    char by[UNITS_TEXT_MAX];
+
+    if (f->metric == METRIC_CHILDREN || f->metric == METRIC_ZOMBIES || !children || !children->growth.usable || isnan(f->root_rise))
+        return false;
+    if (children->growth.last - children->growth.first < 2 || f->root_rise > f->growth.band)
+        return false;
+    say(v, VERDICT_OK, CLASS_FLAT, "rises with the children", "%s: rose by %s, all of it in child processes; the process itself holds no more than before",
+        metrics[f->metric].name, amount(f, f->growth.last - f->growth.first, by));
+    return true;
+}

@@ -16,6 +16,13 @@ void say_next(struct series_verdict *v, const char *fmt, ...) __attribute__((for
 /* The sentence of a step: by how much, when, next to which event. */
 void say_step(struct series_verdict *v, const struct series *s);
 
+/* The growth to show is that of all lives together: the sum over them hides it. */
+void show_within(struct series_verdict *v);
+
+/* A leaked child brings its memory, descriptors and threads into the sum over the tree: that is the children's story.
+ * True when that decided. */
+bool told_by_children(struct series_verdict *v, const struct analysis *a);
+
 /* What every rule needs first: enough points, a live source, a column that moves. True when that decided. */
 bool decide_trivial(struct series_verdict *v, const struct analysis *a);
 

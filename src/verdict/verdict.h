@@ -50,6 +50,7 @@ struct series_verdict {
     enum verdict_id verdict;
     enum class_id class;
     bool decides;              /* counts for the target (a series whose story another tells better does not) */
+    struct interval per_hour, per_kreq; /* to show: the finding's, or, where restarts hide the growth, that within lives */
     char shape[64];            /* "flat", "rises evenly", "rises, then flat" ... */
     char reason[320];
     char next[160];            /* what would settle it; "" when there is nothing to do */
