@@ -126,6 +126,7 @@ struct starts {
 struct within {
     size_t lives;              /* looked at: workers when there are three and more, else roots */
     size_t rising;             /* of these, those that rose evenly and by more than the band */
+    size_t calm;               /* of these, those that did not rise, and whose growth would have shown */
     double median_rise;        /* of the rising ones */
     double per_kreq, per_hour; /* of all lives together; NaN when not known */
 };

@@ -232,6 +232,7 @@ void within_measure(struct within *in, const struct series *s, enum metric_id m,
             continue;
         if (rises(&g, memory))
             rise[in->rising++] = g.last - g.first;
+        in->calm += g.slope.lo * g.x_span <= g.band && g.visible <= 0.3 * g.level + 10 * quantum;
         total += g.rise * (double)l->own->n / (double)(c.to - c.from);
         in->lives++;
     }

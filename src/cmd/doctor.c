@@ -141,6 +141,19 @@ static size_t processes_left(const struct look *l)
     return n;
 }
 
+/* How the process ended during the look, as one more thing that could not be looked at. */
+static void note_end(struct look *l, int32_t pid)
+{
+    VEC_EACH(struct life_row, row, &l->lives)
+        if (row->info.key.pid == pid && row->end.cause != LIFE_RUNNING && l->nmissing < LOOK_MISSING_MAX) {
+            str_fmt(l->missing_text[l->nmissing], sizeof l->missing_text[0], "the rest of the time: process %d ended (%s)", (int)pid,
+                    life_end_name(row->end.cause));
+            l->missing[l->nmissing] = l->missing_text[l->nmissing];
+            l->nmissing++;
+            return;
+        }
+}
+
 static const char *name_of(const struct look *l, int32_t pid)
 {
     VEC_EACH(struct life_row, row, &l->lives)
@@ -171,6 +184,7 @@ static int judge(const struct args *args, const struct plan *p, struct look *l, 
         return err_set(err, LT_GONE, "%d: the process ended before it could be looked at; name one that runs", (int)p->pid);
     if (r)
         return err_set(err, r, "%d: %s; give a shorter --for", (int)p->pid, err_sentence(r));
+    note_end(l, p->pid);
     d.processes = processes_left(l);
     d.changes = l->changes.items;
     d.n = l->changes.n;

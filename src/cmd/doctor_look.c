@@ -58,7 +58,7 @@ static void on_end(void *ctx, int64_t life_id, const struct life_end *end, const
     struct life_row *row = life_of(ctx, life_id);
 
     (void)last;
-    if (row)
+    if (row && end->cause != LIFE_UNWATCHED) /* that is only us going */
         row->end = *end;
 }
 

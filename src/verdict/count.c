@@ -65,7 +65,7 @@ static bool traffic_grew(const struct finding *f)
     return f->load.source != LOAD_NONE && !f->load.constant && f->load.drift > 1.3;
 }
 
-static void say_leak(struct series_verdict *v, const struct course *c)
+static void say_leak(struct series_verdict *v)
 {
     const struct finding *f = v->finding;
     char per[UNITS_TEXT_MAX], n[UNITS_TEXT_MAX], rise[UNITS_TEXT_MAX], over[UNITS_TEXT_MAX];
@@ -76,7 +76,7 @@ static void say_leak(struct series_verdict *v, const struct course *c)
     else
         str_fmt(n, sizeof n, "%s an hour", units_count(f->per_hour.value, per));
     say(v, VERDICT_LEAK, CLASS_COUNT, "rises evenly", "%s: +%s (+%s over %s), steadily from begin to end%s",
-        metrics[f->metric].name, n, amount(f, round(c->rise), rise), extent(f, over), ebb);
+        metrics[f->metric].name, n, amount(f, round(f->growth.rise), rise), extent(f, over), ebb);
 }
 
 static void say_suspect(struct series_verdict *v, const struct course *c, const char *why, const char *settle)
@@ -125,7 +125,7 @@ static void decide_rise(struct series_verdict *v, const struct course *c)
     else if (traffic_grew(f) && !f->ebb.known)
         say_suspect(v, c, "the traffic grew as well", "keep the load constant, or let it end while watching");
     else
-        say_leak(v, c);
+        say_leak(v);
 }
 
 /* Over days: the floors of whole days rise every day, ten in all (a daily cycle hides it from the rule above). */

@@ -93,6 +93,10 @@ static void next_step(struct verdict *v)
 
     if (v->verdict != VERDICT_LEAK && v->verdict != VERDICT_EXTERNAL)
         str_copy(v->next, sizeof v->next, named->next);
+    else if (v->analysis->options.brief && pid)
+        str_fmt(v->next, sizeof v->next, "lowtide watch --target NAME=pid:%d, then lowtide diagnose NAME: how much for each request", (int)pid);
+    else if (v->analysis->options.brief)
+        str_copy(v->next, sizeof v->next, "lowtide watch --target NAME=SELECTOR, then lowtide diagnose NAME: how much for each request");
     else if (pid)
         str_fmt(v->next, sizeof v->next, "lowtide doctor %d", (int)pid);
     else
@@ -133,7 +137,7 @@ static void doubt_brief(struct verdict *v)
         v->verdict = VERDICT_INSUFFICIENT;
         str_copy(v->reason, sizeof v->reason, "its descriptors could not be read, and they are where most leaks show first");
         str_copy(v->next, sizeof v->next, "run as root, or with CAP_SYS_PTRACE");
-    } else if (any && cpu->n && any->load.source == LOAD_CPU && any->load.per_s < 2e6) {
+    } else if (any && cpu->n && (any->load.source == LOAD_NONE || any->load.per_s < 2e6)) {
         v->verdict = VERDICT_INSUFFICIENT;
         str_copy(v->reason, sizeof v->reason, "the process did next to nothing in that time, and what does nothing leaks nothing");
         str_copy(v->next, sizeof v->next, "look again while it has traffic");

@@ -4,7 +4,8 @@
 
 #define HOURS(n) ((n) * 3600.0)
 #define QUANTA_MIN 10
-#define REQUESTS_MIN 200
+#define REQUESTS_MIN 100      /* to say anything */
+#define REQUESTS_MIN_LEAK 200 /* to call it a leak */
 
 static const char *name_of(const struct series_verdict *v)
 {
@@ -62,6 +63,18 @@ static bool steady_refused(struct series_verdict *v)
     return true;
 }
 
+/* Workers that come and go make the sum jump; each by itself is quiet. */
+static bool calm_within(struct series_verdict *v)
+{
+    const struct within *in = &v->finding->within;
+
+    if (in->lives < 3 || in->rising || (double)in->calm < 0.7 * (double)in->lives)
+        return false;
+    say(v, VERDICT_OK, CLASS_FLAT, "flat within each process", "%s: the sum jumps as processes are replaced; within %zu of %zu of them it did not grow, within none did it rise evenly",
+        name_of(v), in->calm, in->lives);
+    return true;
+}
+
 static void steady_flat(struct series_verdict *v)
 {
     const struct finding *f = v->finding;
@@ -69,6 +82,8 @@ static void steady_flat(struct series_verdict *v)
     char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], n[UNITS_TEXT_MAX], why[200];
 
     if (!is_files(f) && g->visible > 0.15 * g->level + 10 * g->quantum && g->level > 0) {
+        if (calm_within(v))
+            return;
         str_fmt(why, sizeof why, "it goes up and down so much that only a growth of %s over %s would have shown", amount(f, g->visible, a),
                 extent(f, n));
         insufficient(v, "too noisy", why, "run longer at the same load");
@@ -146,6 +161,8 @@ static void steady_rise(struct series_verdict *v, const struct analysis *a)
         suspect(v, "it is slowing down: a warm-up or a cache that fills looks like this", "run twice as long at the same load, then diagnose --steady again");
     } else if (!g->halves_agree) {
         suspect(v, "the two halves of the run do not agree", "run twice as long at the same load, then diagnose --steady again");
+    } else if (f->load.source == LOAD_REQUESTS && g->requests < REQUESTS_MIN_LEAK) {
+        suspect(v, "over too few requests", "run longer at the same load, then diagnose --steady again");
     } else if (least_rise(g) < 2 * g->band) {
         str_fmt(why, sizeof why, "over %s that is not well above what healthy runs do (%s)", extent(f, n), amount(f, g->band, rate));
         suspect(v, why, "run longer at the same load, then diagnose --steady again");
