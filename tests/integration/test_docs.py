@@ -114,6 +114,23 @@ def test_include_table_is_the_one_that_is_checked():
     assert architecture_table() == script_table()
 
 
+def test_functions_of_the_journey_are_where_it_says():
+    """`name` ([file](file)): the function must be defined in that file; other `name`s of a step in any file that step links."""
+    journey = (ROOT / "ARCHITECTURE.md").read_text().split("## One sample's journey")[1]
+    steps = re.split(r"^\d+\. ", journey, flags=re.M)[1:]
+    assert len(steps) >= 12
+    lost = []
+    for step in steps:
+        for name, file in re.findall(r"`(\w+)`\s+\(\[([^\]]+)\]", step):
+            if not re.search(rf"^[a-z].*\b{name}\(", (ROOT / file).read_text(), flags=re.M):
+                lost.append((name, file))
+        files = [ROOT / f for f in re.findall(r"\(\[([^\]]+)\]", step)]
+        text = "".join(p.read_text() for f in files for p in f.parent.glob("*.c"))
+        lost += [n for n in re.findall(r"`([a-z]+_\w+)`", step)
+                 if not re.search(rf"\b{n}\(", text) and f'"{n}"' not in (ROOT / "src/base/metric.h").read_text()]
+    assert lost == []
+
+
 def test_version_is_in_step():
     version = (ROOT / "VERSION").read_text().strip()
     assert re.search(rf"^## {re.escape(version)}\b", (ROOT / "CHANGELOG.md").read_text(), flags=re.M)
