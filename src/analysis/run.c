@@ -125,6 +125,18 @@ static void measure_growth(struct finding *f, const struct series *s, struct cur
     rates(f);
 }
 
+/* The load is that of the epoch, the same for every metric: it is looked at once for each. */
+static struct load load_of(const struct analysis *a, size_t from, size_t to, struct work *w)
+{
+    struct load l;
+
+    for (size_t i = a->n; i-- > 0;)
+        if (a->finding[i].from == from && a->finding[i].to == to)
+            return a->finding[i].load;
+    load_find(&l, a->series, from, to, w);
+    return l;
+}
+
 static void look_at(struct finding *f, const struct analysis *a, enum metric_id m, struct work *w)
 {
     const struct series *s = a->series;
@@ -145,7 +157,7 @@ static void look_at(struct finding *f, const struct analysis *a, enum metric_id 
     measure_values(f, &c, w);
     f->interval_s = own_interval(&c, w);
     f->coverage = c.to > c.from ? coverage(f, &c) : 0;
-    load_find(&f->load, s, c.from, c.to, w);
+    f->load = load_of(a, c.from, c.to, w);
     if (!a->options.steady && c.memory)
         days_measure(&f->days, s, &c, w, a->options.utc_offset_ns);
     starts_measure(&f->starts, s, m, w);
@@ -185,9 +197,12 @@ int analysis_run(struct analysis **ret, const struct series *s, const struct ana
     a->gap_share = gap_share(s);
     restarts_find(a);
     starts_measure(&a->starts, s, memory_metric(s), w);
-    for (int m = 0; m < METRIC_N; m++)
-        if (s->sum.col[m].n && metrics[m].judge != METRIC_JUDGE_NONE && (!options->metrics || options->metrics >> m & 1))
-            look_at(&a->finding[a->n++], a, (enum metric_id)m, w);
+    for (int m = 0; m < METRIC_N; m++) {
+        if (!s->sum.col[m].n || metrics[m].judge == METRIC_JUDGE_NONE || (options->metrics && !(options->metrics >> m & 1)))
+            continue;
+        look_at(&a->finding[a->n], a, (enum metric_id)m, w);
+        a->n++;
+    }
     *ret = TAKE_PTR(a);
     return 0;
 }
