@@ -13,8 +13,7 @@ import time
 
 import pytest
 
-from conftest import ROOT
-
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PATIENCE_S = 120  # only how long a failure is waited for
 MOMENTS = random.Random(20)  # seeded: a failing moment can be tried again
 
