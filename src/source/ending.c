@@ -68,6 +68,8 @@ static enum pulse take_pulse(struct watch *w, const struct member *m, int64_t mo
         return REAPED;
     if (r < 0)
         return ALIVE; /* cannot tell: the next sweep will */
+    if (m->key.start && st->start != m->key.start)
+        return REAPED;
     if (!m->key.start && (int64_t)st->start * tick > mono_ns + clock_boot_ns() - clock_mono_ns() + 2 * tick)
         return REAPED;
     if (st->state == 'X')
@@ -81,13 +83,13 @@ static int64_t find_status(const struct member *m, enum pulse pulse, const struc
 {
     uint32_t status;
 
-    if (m->lost_status != STATUS_UNKNOWN)
+    if (m->lost_status != STATUS_UNKNOWN && !m->lost_weak)
         return m->lost_status;
     if (pulse == ZOMBIE && m->permitted && st->exit_code >= 0)
         return st->exit_code;
     if (m->pidfd >= 0 && pidfd_exit_status(m->pidfd, &status) == 0)
         return status;
-    return STATUS_UNKNOWN;
+    return m->lost_status;
 }
 
 /* ---- ending a life ------------------------------------------------------------------------------------------------ */
@@ -165,12 +167,14 @@ static void check(struct watch *w, struct member *m, int64_t mono_ns)
     struct proc_stat st = { 0 };
     enum pulse pulse = take_pulse(w, m, mono_ns, &st);
 
-    if (pulse == ZOMBIE || pulse == REAPED)
+    if (pulse == ZOMBIE || pulse == REAPED) {
         has_ended(w, m, mono_ns, pulse, &st);
-    else if (pulse == LEADER_DEAD)
+    } else if (pulse == LEADER_DEAD) {
+        m->lost_weak = true;
         member_watch_exit(w, m);
-    else
+    } else {
         m->lost_status = STATUS_UNKNOWN; /* a thread took its leader's place by exec, or the event was another's */
+    }
 }
 
 /* ---- events -------------------------------------------------------------------------------------------------------- */
@@ -247,6 +251,7 @@ void ending_event(void *ctx, const struct event *e)
         m = member_find(w, e->pid);
         if (m && m->state != MEMBER_ZOMBIE) {
             m->lost_status = e->status;
+            m->lost_weak = false;
             check(w, m, e->mono_ns);
         }
         break;

@@ -10,7 +10,7 @@
  * Invariants (tests cite the numbers):
  *  E1  A LIVE member's descriptors belong to the process its key names: its start was read through them.
  *  E2  A life that was begun is ended exactly once, by watch_close at the latest.
- *  E3  A process is a member of one target at most; this process is never one.
+ *  E3  A process is a member of one target at most; this process is never one (unless config.watch_self).
  *  E4  A row is written only after all reads of that sweep for it went well; a process that goes in between has no row.
  *  E5  Events older than a target's joining do not count for it.
  */
@@ -50,7 +50,7 @@ struct member {
     uint32_t kinds_sweep, status_sweep, stat_sweep; /* when they were read last */
     uint32_t lost_sweep;        /* when it was found gone */
     uint32_t generation;        /* of the slot, for cookies */
-    int32_t ppid, pgrp, sid, threads;
+    int32_t ppid, pgrp, sid;
     int32_t dirfd, statm_fd, fd_fd, task_fd, pidfd; /* fd_fd, task_fd: the folders fd and task, O_PATH */
     uint16_t target;
     uint8_t state;
@@ -60,13 +60,16 @@ struct member {
     bool permitted;             /* the kernel shows us its exit code */
     bool counted;               /* its fork was counted: so is its exit */
     bool exec_seen;             /* another program than its parent's */
+    bool kernel_thread;         /* has no memory of its own */
     bool alone;                 /* first thread ended, others run */
     bool stat_due;              /* its parent may have changed, or it may have ended */
+    bool lost_weak;             /* lost_status is that of the first thread alone */
     bool fresh;                 /* read well in this sweep */
     char comm[COMM_MAX];
     size_t sockets_at, sockets_n; /* its part of watch.sock_list in this sweep */
     double sockets_scale;
     int64_t pages;              /* resident, by statm of this sweep */
+    bool no_memory;             /* statm of this sweep was all zeros */
     int64_t v[METRIC_N];
 };
 
@@ -97,7 +100,7 @@ struct watch {
     struct watch_config config;
     struct watch_sink sink;
     int proc_fd;
-    int32_t self;               /* our own pid, never a member */
+    int32_t self;               /* our own pid, never a member; 0: may be one */
     uint8_t boot_id[16];
     int64_t hz, page;
     uint64_t exe_ino, exe_dev;  /* of this program; 0: not known */
@@ -131,7 +134,7 @@ struct watch {
     bool rescan;                /* the next sweep looks at the whole host */
     bool overflowed;            /* since the last rescan */
     int64_t wall_ns;            /* of this sweep */
-    int sink_error;             /* what sink.begin said; ends the sweep */
+    int failure;                /* what sink.begin said, or LT_ENOMEM: ends the sweep */
     bool said_limit, said_permission_fd, said_permission_events, said_overflow;
     struct watch_stats stats;
 };
@@ -158,7 +161,7 @@ void member_drop(struct watch *w, struct member *m);                      /* clo
 uint64_t member_cookie(const struct watch *w, const struct member *m);
 struct member *member_of_cookie(const struct watch *w, uint64_t cookie);  /* NULL: that one is no more */
 /* Opens a NEW member and begins its life: 0; LT_GONE; LT_TORN: it is a zombie already; or what sink.begin said, which is
- * kept in w->sink_error. */
+ * kept in w->failure. */
 int member_open(struct watch *w, struct member *m);
 /* A life for one that died before it was ever read (by a signal): what is known of it is in st. */
 int member_begin_unread(struct watch *w, struct member *m, const struct proc_stat *st);

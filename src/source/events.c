@@ -122,11 +122,10 @@ static bool answered(struct events *e, int fd)
     }
 }
 
-static int open_connector(struct events *e)
+static int open_connector(struct events *e, int size)
 {
     _cleanup_fd_ int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_CONNECTOR);
     struct sockaddr_nl group = { .nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC };
-    int size = RECEIVE_BUFFER;
 
     if (fd < 0 || filter_threads(fd) < 0)
         return -1;
@@ -262,7 +261,7 @@ void events_await_reaping(struct events *e, int pidfd, uint64_t cookie)
 
 /* ---- both -------------------------------------------------------------------------------------------------------- */
 
-int events_open(struct events **ret, bool want_connector, struct err *err)
+int events_open(struct events **ret, bool want_connector, int buffer_bytes, struct err *err)
 {
     struct epoll_event ev = { .events = EPOLLIN, .data.u64 = CONNECTOR_COOKIE };
     struct events *e = mem_zalloc(1, sizeof *e);
@@ -282,7 +281,7 @@ int events_open(struct events **ret, bool want_connector, struct err *err)
         e->headers[i].msg_hdr = (struct msghdr){ .msg_name = &e->senders[i], .msg_iov = &e->parts[i], .msg_iovlen = 1 };
     }
     if (want_connector)
-        e->connector = open_connector(e);
+        e->connector = open_connector(e, buffer_bytes ? buffer_bytes : RECEIVE_BUFFER);
     if (e->connector >= 0 && epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->connector, &ev) < 0)
         e->connector = fd_close(e->connector);
     *ret = e;

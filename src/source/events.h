@@ -35,8 +35,9 @@ typedef void (*event_fn)(void *ctx, const struct event *e);
 
 struct events;
 
-/* 0, LT_EIO, LT_ENOMEM; without the connector too (events_connector says). want_connector false: do not try. */
-int events_open(struct events **ret, bool want_connector, struct err *err);
+/* 0, LT_EIO, LT_ENOMEM; without the connector too (events_connector says). want_connector false: do not try. buffer_bytes
+ * 0: 8 MiB. */
+int events_open(struct events **ret, bool want_connector, int buffer_bytes, struct err *err);
 void events_close(struct events *e);
 bool events_connector(const struct events *e);
 int events_fd(const struct events *e);        /* readable when there is something */

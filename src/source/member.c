@@ -77,10 +77,14 @@ struct member *member_join(struct watch *w, size_t target, int32_t pid, int32_t 
     if (m || pid == w->self || pid <= 0)
         return m;
     m = take_slot(w);
+    if (!m && w->members.n == w->members.max) {
+        say_limit(w, target, "as many processes as the sampler may follow");
+        return NULL;
+    }
     if (!m || map_put(&w->by_pid, (uint32_t)pid, (uint64_t)(m - (struct member *)w->members.items)) < 0) {
         if (m)
             give_back(w, m);
-        say_limit(w, target, "as many processes as the sampler may follow");
+        w->failure = LT_ENOMEM;
         return NULL;
     }
     m->state = MEMBER_NEW;
@@ -193,7 +197,7 @@ static int begin_life(struct watch *w, struct member *m, const struct proc_stat 
     r = w->sink.begin(w->sink.ctx, &info, &m->life_id);
     if (r < 0) {
         m->life_id = NO_LIFE;
-        w->sink_error = r;
+        w->failure = r;
         return r;
     }
     if (target_of(w, m)->shm)
@@ -266,7 +270,7 @@ static void take_stat(struct member *m, const struct proc_stat *st)
     m->ppid = st->ppid;
     m->pgrp = st->pgrp;
     m->sid = st->sid;
-    m->threads = st->threads;
+    m->kernel_thread = st->kernel_thread;
     memcpy(m->comm, st->comm, sizeof m->comm);
 }
 

@@ -17,6 +17,7 @@
 #define STAT_SIZE 2048        /* 52 numbers of at most 20 digits and a comm of at most 64 bytes */
 #define STATUS_SIZE 8192
 #define STAT_FIELDS 52
+#define KERNEL_THREAD 0x00200000u /* PF_KTHREAD, of the flags in stat */
 
 int procfs_code(ssize_t negative_errno)
 {
@@ -112,6 +113,7 @@ int procfs_parse_stat(const char *text, size_t len, struct proc_stat *ret)
     s.ppid = (int32_t)f[4];
     s.pgrp = (int32_t)f[5];
     s.sid = (int32_t)f[6];
+    s.kernel_thread = f[9] & KERNEL_THREAD;
     s.minflt = f[10];
     s.majflt = f[12];
     s.cpu_ticks = f[14] + f[15];

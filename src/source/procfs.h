@@ -20,6 +20,7 @@
 struct proc_stat {
     int32_t pid, ppid, pgrp, sid;
     char state;               /* 'R', 'S', 'Z' ... */
+    bool kernel_thread;
     bool permitted;           /* false: the kernel hid addresses and exit_code from us (startcode is 1) */
     char comm[COMM_MAX];      /* raw: may hold any byte but NUL; cut at 15 */
     uint64_t start;           /* ticks after boot */

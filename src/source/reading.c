@@ -87,8 +87,7 @@ static int read_memory(const struct watch *w, struct member *m, int dirfd)
         m->v[METRIC_RSS] = m->v[METRIC_RSS_ANON] = m->v[METRIC_RSS_FILE] = METRIC_NA;
         return 0;
     }
-    if (!s.size)
-        m->stat_due = true; /* a zombie, or its first thread has ended: stat tells */
+    m->no_memory = !s.size && !m->kernel_thread;
     put_memory(w, m, &s);
     return 0;
 }
@@ -154,11 +153,11 @@ static int read_counts(const struct watch *w, struct member *m, int dirfd, int64
     return r == LT_GONE ? r : 0;
 }
 
-/* stat first, when it is due: whether the process lives, and through which folder to look at it. */
+/* Through the folder that shows it; memory last: a process that ends gives its memory up first, then its descriptors. So
+ * when there still is memory, all that was read before was of a living process (E4). */
 static int read_through(struct watch *w, struct member *m, bool ran, int64_t cpu_ns)
 {
     _cleanup_fd_ int temp = -1;
-    bool was_alone = m->alone;
     int r = m->stat_due ? read_stat(w, m, cpu_ns) : 0, dirfd;
 
     if (r < 0)
@@ -166,31 +165,25 @@ static int read_through(struct watch *w, struct member *m, bool ran, int64_t cpu
     dirfd = window_dir(w, m, &temp);
     if (dirfd < 0)
         return dirfd;
-    if (m->alone || was_alone)
-        r = read_memory(w, m, dirfd);
-    return r == 0 && ran ? read_counts(w, m, dirfd, cpu_ns) : r;
+    r = ran ? read_counts(w, m, dirfd, cpu_ns) : 0;
+    return r == 0 ? read_memory(w, m, dirfd) : r;
 }
 
 int reading_quick(struct watch *w, struct member *m)
 {
-    _cleanup_fd_ int temp = -1;
-    int dirfd = member_dir(w, m, &temp);
     int64_t cpu_ns;
-    bool ran;
+    bool ran = ran_since(w, m, &cpu_ns); /* before the rest: what runs in between shows at the next sweep */
     int r;
 
-    if (dirfd < 0)
-        return dirfd;
-    r = m->alone ? 0 : read_memory(w, m, dirfd);
-    if (r < 0)
-        return r;
-    /* The clock is read before the rest: what runs in between shows at the next sweep. */
-    ran = ran_since(w, m, &cpu_ns);
     m->stat_due = stat_due(w, m, ran);
-    if (m->stat_due || ran || m->alone)
-        r = read_through(w, m, ran || m->stat_due, cpu_ns);
+    r = read_through(w, m, ran || m->stat_due, cpu_ns);
+    if (r == 0 && m->no_memory && m->stat_sweep != w->sweep) {
+        /* A zombie, or its first thread has ended while others run: stat tells. */
+        m->stat_due = true;
+        r = read_through(w, m, true, cpu_ns);
+    }
     m->cpu_seen_ns = cpu_ns;
-    return r == LT_GONE ? LT_GONE : 0;
+    return r == LT_GONE || m->no_memory ? LT_GONE : 0;
 }
 
 /* ---- the lower rate ---------------------------------------------------------------------------------------------- */
@@ -292,7 +285,7 @@ int reading_slow(struct watch *w, struct member *m)
 {
     _cleanup_fd_ int temp = -1;
     bool kinds = kinds_due(w, m), status = status_due(w, m);
-    int dirfd;
+    int dirfd, r;
 
     m->sockets_n = SIZE_MAX; /* not read in this sweep */
     if (!kinds && !status)
@@ -302,7 +295,10 @@ int reading_slow(struct watch *w, struct member *m)
         return dirfd == LT_GONE ? dirfd : 0;
     if (status)
         read_status(w, m, dirfd);
-    return kinds ? read_kinds(w, m, dirfd) : 0;
+    r = kinds ? read_kinds(w, m, dirfd) : 0;
+    if (r == 0)
+        r = read_memory(w, m, dirfd);
+    return r == LT_GONE || m->no_memory ? LT_GONE : 0;
 }
 
 void reading_sockets(struct watch *w)

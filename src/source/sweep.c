@@ -64,19 +64,17 @@ static int open_new(struct watch *w)
 {
     for (size_t i = 0; i < w->members.n; i++) {
         struct member *m = member_at(w, i);
-        struct target *t;
         int r;
 
         if (m->state != MEMBER_NEW)
             continue;
-        t = target_of(w, m);
         r = member_open(w, m);
-        if (w->sink_error)
-            return w->sink_error;
+        if (w->failure)
+            return w->failure;
         if (r == LT_TORN || r == LT_GONE)
             ending_unopened(w, m, r == LT_TORN);
-        else if (r == 0 && m->root && (!t->cgroup.version || t->life_id == NO_LIFE))
-            r = target_joined(w, t, m);
+        else if (r == 0 && m->root)
+            r = target_joined(w, target_of(w, m), m);
         if (r < 0 && r != LT_TORN && r != LT_GONE)
             return r;
     }
@@ -182,7 +180,7 @@ static int run(struct watch *w, struct err *err)
 
     if (r == 0)
         r = discover(w, err);
-    if (r == 0 && ((r = w->sink_error) < 0 || (r = open_new(w)) < 0))
+    if (r == 0 && ((r = w->failure) < 0 || (r = open_new(w)) < 0))
         return err_set(err, r, "sampler: a life could not be begun: %s", err_sentence(r));
     if (r < 0)
         return r;
@@ -193,7 +191,7 @@ static int run(struct watch *w, struct err *err)
     tree_count(w);
     target_presence(w);
     read_targets(w);
-    if (r == 0 && (r = w->sink_error) < 0)
+    if (r == 0 && (r = w->failure) < 0)
         return err_set(err, r, "sampler: a life could not be begun: %s", err_sentence(r));
     return r < 0 ? r : make_rows(w, err);
 }
@@ -205,7 +203,7 @@ int watch_sweep(struct watch *w, int64_t wall_ns, struct sweep *ret_sweep, struc
 
     w->sweep++;
     w->wall_ns = wall_ns;
-    w->sink_error = 0;
+    w->failure = 0;
     r = run(w, err);
     w->stats.cpu_ns += clock_cpu_ns() - cpu;
     w->stats.last_sweep_ns = clock_mono_ns() - mono;

@@ -39,17 +39,19 @@ static int begin_row(struct watch *w, struct target *t)
     return r;
 }
 
-/* The group of its processes, once the first root can be read. */
+/* The group of its processes: that of the root opened last, looked at again now and then, since a process may be moved. */
 static void find_cgroup(struct watch *w, struct target *t, const struct member *root)
 {
     struct cgroup_memory memory;
+    struct cgroup g;
 
-    if (!w->has_mounts || root->dirfd < 0 || cgroup_of(&w->mounts, root->dirfd, &t->cgroup, NULL) < 0) {
-        t->cgroup.version = 0;
+    if (!w->has_mounts || root->dirfd < 0 || cgroup_of(&w->mounts, root->dirfd, &g, NULL) < 0)
         return;
-    }
-    t->cgroup_shared = cgroup_is_shared(&t->cgroup, w->has_own_cgroup ? &w->own_cgroup : NULL);
-    t->oom_seen = t->oom_last = cgroup_memory(&t->cgroup, &memory, NULL) == 0 ? memory.oom_kills : METRIC_NA;
+    if (t->cgroup.version && str_eq(g.dir, t->cgroup.dir))
+        return;
+    t->cgroup = g;
+    t->cgroup_shared = cgroup_is_shared(&g, w->has_own_cgroup ? &w->own_cgroup : NULL);
+    t->oom_seen = t->oom_last = cgroup_memory(&g, &memory, NULL) == 0 ? memory.oom_kills : METRIC_NA;
 }
 
 int target_joined(struct watch *w, struct target *t, const struct member *root)
@@ -199,6 +201,8 @@ void target_read(struct watch *w, struct target *t, bool slow)
 {
     const struct member *m = window(w, t);
 
+    if (m && slow)
+        find_cgroup(w, t, m);
     read_cgroup(t);
     t->v[METRIC_ORPHANS] = count_orphans(w, t);
     /* Without the connector what came and went between two sweeps is not seen: not known, rather than too low. */

@@ -106,7 +106,7 @@ static void note_leaders(struct watch *w)
 
         if (!m)
             map_remove(&w->leaders, (uint32_t)e[i].pid);
-        else if (m->sid == e[i].pid || m->pgrp == e[i].pid)
+        else if (e[i].sid == e[i].pid || e[i].pgrp == e[i].pid || m->sid == e[i].pid || m->pgrp == e[i].pid)
             (void)!map_put(&w->leaders, (uint32_t)e[i].pid, m->target); /* full: later ones are not followed */
     }
 }

@@ -115,7 +115,7 @@ static int open_proc(struct watch *w, struct err *err)
 
 static int open_parts(struct watch *w, struct err *err)
 {
-    int r = events_open(&w->events, w->own_proc, err);
+    int r = events_open(&w->events, w->own_proc, 0, err);
 
     if (r < 0)
         return r;
@@ -221,17 +221,22 @@ int watch_add(struct watch *w, const char *name, const char *selector, int64_t t
     int r;
 
     if (!t)
-        return err_set(err, LT_ELIMIT, "target %.80s: more than %d targets", name, MAX_TARGETS);
+        return w->targets.n < MAX_TARGETS
+                   ? err_set(err, LT_ENOMEM, "target %.80s: out of memory", name)
+                   : err_set(err, LT_ELIMIT, "target %.80s: more than %d targets", name, MAX_TARGETS);
     r = target_init(t, name, selector, target_id, err);
     if (r < 0) {
         w->targets.n--;
         return r;
     }
+    w->failure = 0;
     r = events_drain(w->events, ending_event, w, err);
     if (r == 0)
         r = proctab_scan(&w->tab, false, NULL, NULL, err);
     if (r == 0 || r == LT_ELIMIT)
         r = find_roots(w, index, true, err);
+    if (r == 0 && w->failure)
+        r = err_set(err, w->failure, "target %.80s: %s", name, err_sentence(w->failure));
     if (r < 0) {
         VEC_EACH (struct member, m, &w->members)
             if (m->state != MEMBER_FREE && m->target == index)
@@ -256,7 +261,9 @@ int watch_events(struct watch *w, struct err *err)
 {
     int r = events_drain(w->events, ending_event, w, err);
 
-    return r == 0 && w->sink_error ? w->sink_error : r;
+    if (r == 0 && w->failure)
+        r = err_set(err, w->failure, "sampler: a life could not be begun: %s", err_sentence(w->failure));
+    return r;
 }
 
 void watch_stats(const struct watch *w, struct watch_stats *ret)
