@@ -28,6 +28,7 @@ TRAFFIC = {
     "children": [Call("POST /v1/render", 4), Call("POST /v1/transcode", 3)],
     "files": [Call("POST /v1/speak", 5), Call("GET /healthz", 4), Call("POST /v1/attach", 5, fail=0.25)],
     "index": [Call("POST /v1/index", 8)],
+    "workers": [Call("POST /v1/attach", 8, fail=0.5)],
     "share": [Call("POST /v1/share", 8)],
 }
 
@@ -40,7 +41,7 @@ SERIES = ("rss_anon", "fds", "sockets", "pipes", "files", "connections", "thread
 class Plant:
     """What the fault must be seen to do by a plain count in /proc, before any verdict is believed.
 
-    `series` grows by `amount` for each request to `endpoint` with an outcome in `outcomes`, every `every`-th time. Counts
+    `series` grows by `amount` for each request to `endpoint` with an outcome in `outcomes`, every `every`-th time. A count
     must match to within `slack` things; memory (in bytes) must be at least that much.
     """
     series: str
@@ -68,7 +69,8 @@ class Scenario:
     slots: int = 0                 # shared memory segments the service works with
     interval: str = "0.2s"         # of the watch
     workers: int = 0               # over 0: gunicorn master with so many workers
-    max_requests: int = 0          # gunicorn recycles a worker after so many
+    max_requests: int = 0          # gunicorn recycles a worker after so many ...
+    jitter: int = 0                # ... and up to so many more, so that not all go at once
     verdict: str = "leak"          # of the target as a whole
     notes: str = ""
 
@@ -113,7 +115,7 @@ SCENARIOS = [
         [Plant("children", 1, "POST /v1/transcode", outcomes=("timeout",)),
          Plant("pipes", 1, "POST /v1/transcode", outcomes=("timeout",), tree=3)],
         {"children": LEAK, "fds": LEAK, "pipes": LEAK}, free=("files", "threads", "rss_anon"),
-        notes="Each hung child is a process with descriptors, a thread and memory of its own: the tree's sums grow with it."),
+        notes="Each hung child is a process with descriptors, a thread and memory of its own: sums over the tree grow."),
     Scenario(
         "temp-files", "temp-files", "files",
         [Plant("tmpfiles", 1, "POST /v1/speak")], {"tmpfiles": LEAK, "tmp_bytes": LEAK}),
@@ -132,9 +134,9 @@ SCENARIOS = [
         "error-path-fd", "error-path-fd", "files",
         [Plant("files", 1, "POST /v1/attach", outcomes=("upstream_error",))], {"fds": LEAK, "files": LEAK}),
     Scenario(
-        "recycled-workers", "error-path-fd", "files",
-        [], {"fds": LEAK}, free=("files",), seconds=40.0, workers=2, max_requests=400,
-        notes="gunicorn recycles each worker after 400 requests: the leak is a sawtooth over many lives, and still a leak."),
+        "recycled-workers", "error-path-fd", "workers",
+        [], {"fds": LEAK, "files": LEAK}, seconds=48.0, workers=2, max_requests=450, jitter=150,
+        notes="gunicorn recycles each worker after 450 to 600 requests: a sawtooth over many lives, and still a leak."),
 ]
 
 BY_NAME = {s.name: s for s in SCENARIOS}

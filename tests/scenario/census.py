@@ -79,5 +79,5 @@ def census(pid, tmp, shm_prefix):
     row["zombies"] = sum(state == "Z" for state in states)
     row["children"] = len(states) - row["zombies"]
     row["tmpfiles"], row["tmp_bytes"] = folder_size(tmp)
-    row["shm_bytes"] = folder_size("/dev/shm", shm_prefix)[1]
+    row["shm_bytes"] = folder_size(f"/proc/{pid}/root/dev/shm", shm_prefix)[1]
     return row

@@ -45,6 +45,16 @@ def read_number(path):
         return None
 
 
+# A holder of a mount namespace with a /dev/shm of its own; the stage's processes are started inside. It says when it is so.
+OWN_SHM = "mount -t tmpfs -o size=64m tmpfs /dev/shm && echo ready && exec sleep infinity"
+
+
+def can_isolate():
+    """Whether we may make mount namespaces (root may): else stages share the machine's /dev/shm."""
+    command = ["unshare", "--mount", "--", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"]
+    return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
+
+
 class Stage:
     def __init__(self, folder, scenario, fault):
         self.folder, self.scenario, self.fault = folder, scenario, fault
@@ -54,19 +64,27 @@ class Stage:
         self.pid_file = os.path.join(folder, "service.pid")
         self.shm_prefix = "lt-scenario-" + os.path.basename(folder).replace("-", "_")
         self.processes = []
+        self.inside = []  # what to put before a command so that it runs in the stage's namespace
         self.service = self.upstream_url = self.url = None
         os.makedirs(self.tmp)
         os.makedirs(self.state)
 
     # -- processes ------------------------------------------------------------------------------------------------
 
+    def isolate(self):
+        """Gives what is started from now on a /dev/shm of its own: segments carry no sign of who left them behind, so
+        other services of this user on this machine would be taken for ours."""
+        holder = self.start("holder", ["unshare", "--mount", "--", "sh", "-c", OWN_SHM])
+        wait_for(lambda: "ready" in self.log_tail("holder"), "the namespace", holder, holder.log)
+        self.inside = ["nsenter", f"--mount=/proc/{holder.pid}/ns/mnt", "--"]
+
     def start(self, name, command, **environment):
         """Starts a command with this Python's packages; its output goes to NAME.log in the folder."""
         log = os.path.join(self.folder, name + ".log")
         env = {**os.environ, "PYTHONPATH": ROOT, "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": self.tmp, **environment}
         with open(log, "ab") as out:
-            process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *command], stdin=subprocess.DEVNULL,
-                                       stdout=out, stderr=out, env=env, start_new_session=True)
+            process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *self.inside, *command], env=env,
+                                       stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
         process.log = log
         self.processes.append(process)
         return process
@@ -101,6 +119,8 @@ class Stage:
     # -- the cast -------------------------------------------------------------------------------------------------
 
     def start_upstream(self):
+        if not self.inside and can_isolate():
+            self.isolate()
         port_file = os.path.join(self.folder, "upstream.port")
         process = self.start("upstream", [sys.executable, "-m", "scenario.upstream", "--port-file", port_file])
         port = wait_for(lambda: read_number(port_file), "the upstream", process, process.log)
@@ -127,7 +147,7 @@ class Stage:
         config = os.path.join(os.path.dirname(os.path.abspath(__file__)), "service", "gunicorn.conf.py")
         self.service = self.start("service", [
             sys.executable, "-m", "gunicorn", "-c", config, "-w", str(self.scenario.workers), "--max-requests",
-            str(self.scenario.max_requests), "--pid", self.pid_file, "scenario.service.app:app"],
+            str(self.scenario.max_requests), "--max-requests-jitter", str(self.scenario.jitter), "--pid", self.pid_file, "scenario.service.app:app"],
             LT_FAULT=self.fault, LT_UPSTREAM=self.upstream_url, LT_FOLDER=self.state, LT_TMP=self.tmp,
             LT_SHM_PREFIX=self.shm_prefix, LT_SLOTS=str(self.scenario.slots), LT_ADDRESS_FILE=address_file)
         port = wait_for(lambda: read_number(address_file), "gunicorn", self.service, self.service.log)
