@@ -39,30 +39,35 @@ def watch_us(ctx, load, processes, sweeps):
         return values
 
 
-def sweep_us(ctx, processes, active):
+def sweep_us(ctx, name, what, *options, target=None):
     """bench-sweep: the sampler alone, in process. Its mean is the amortised cost: one sweep in ten reads kinds and sockets."""
-    argv = [ctx.program("sweep"), "-n", str(processes - 1), "-f", "20", "-s", "30" if ctx.quick else "60", *(["-a"] if active else [])]
-    out = subprocess.run(argv, capture_output=True, text=True)
+    out = subprocess.run([ctx.program("sweep"), "-s", "30" if ctx.quick else "60", *map(str, options)], capture_output=True, text=True)
     if out.returncode:
         raise Missing(f"bench-sweep: status {out.returncode}: {out.stderr.strip()[:200]}")
     found = re.search(r"mean ([\d.]+), min ([\d.]+), median ([\d.]+), max ([\d.]+) us .* (\d+) allocations", out.stdout)
     mean, least, median, most, allocations = (float(x) for x in found.groups())
-    what = "every process wakes between sweeps" if active else "processes sleep"
-    return row(f"lowtide, {'busy' if active else 'idle'} ({processes})", [least, mean, most], "us", 6 if processes == 1000 else None,
-               note=f"mean of all sweeps, {what}; the ordinary sweep {median:.2f} us, {allocations:.0f} allocations in the loop")
+    r = row(name, [least, mean, most], "us", target,
+            note=f"{what}; mean of all sweeps, the ordinary one {median:.2f} us, {allocations:.0f} allocations in the loop")
+    return {**r, "ordinary": median}
 
 
 def sampling_at(ctx, processes):
-    rows = [sweep_us(ctx, processes, active=False), sweep_us(ctx, processes, active=True)]
-    ours = rows[0]["median"]
+    target = 6 if processes == 1000 else None
+    alone = ("-n", processes - 1, "-f", 20)
+    rows = [
+        sweep_us(ctx, f"lowtide, files only ({processes})", "processes sleep, no sockets", *alone, target=target),
+        sweep_us(ctx, f"lowtide, files only, busy ({processes})", "every process wakes between sweeps", *alone, "-a", target=target),
+    ]
     with Child(ctx.program("load"), processes - 1, 20) as load:
         pids = [load.pid, *load.children()]
-        rows.append(row(f"lowtide watch, all of it ({processes})", watch_us(ctx, load, processes, 10), "us",
-                        note="reading, coding and writing to the store, at 1 s"))
+        same = sweep_us(ctx, f"lowtide, the peers' processes ({processes})", "they sleep and hold sockets, pipes, files", "-p", load.pid, target=target)
+        rows += [same, row(f"lowtide watch, all of it ({processes})", watch_us(ctx, load, processes, 10), "us",
+                           note="reading, paths and peers, coding and writing to the store, at 1 s")]
         for name, function, wanted, note in peers.PEERS:
             try:
                 r = row(f"{name} ({processes})", function(pids, 3 if ctx.quick else 5), "us", note=note, peer=True)
-                rows += add_ratios([r], ours, {r["name"]: wanted} if processes == 1000 else None)
+                r["note"] += f"; {r['median'] / same['ordinary']:,.1f}x our ordinary sweep, which reads as much"
+                rows += add_ratios([r], same["median"], {r["name"]: wanted} if processes == 1000 else None)
             except (Missing, OSError, subprocess.CalledProcessError) as why:
                 rows.append(missing(f"{name} ({processes})", why, peer=True))
     return rows

@@ -1,6 +1,6 @@
 /* CPU time of the sampler per process and sweep.
  *
- *     sweep [-n PROCESSES] [-f FDS] [-s SWEEPS] [-i INTERVAL_MS] [-a]
+ *     sweep [-n PROCESSES] [-f FDS] [-s SWEEPS] [-i INTERVAL_MS] [-a | -p PID]
  *
  * Starts PROCESSES (1,000) sleeping processes with FDS (20) descriptors each under one parent, watches that parent, and
  * measures the process's own CPU clock over each of SWEEPS (60) sweeps, INTERVAL_MS (200) apart, after three to warm up.
@@ -8,6 +8,8 @@
  * default rates, tree, target rows; not the histograms of paths and peers.
  *
  *   -a  every process wakes once per interval and writes to a page, so none can be skipped as idle
+ *
+ *   -p  starts nothing, watches the tree of PID instead
  *
  * Prints: us per process-sample: mean over all sweeps (the amortised cost), min, median, max of single sweeps.
  */
@@ -27,7 +29,7 @@
 
 #define MAX_SWEEPS 10000
 
-struct options { int processes, fds, sweeps, interval_ms; bool active; };
+struct options { int processes, fds, sweeps, interval_ms, pid; bool active; };
 
 static void sleep_ms(int64_t ms)
 {
@@ -162,12 +164,12 @@ static void parse(int argc, char **argv, struct options *o)
 {
     int c;
 
-    while ((c = getopt(argc, argv, "n:f:s:i:a")) != -1) {
+    while ((c = getopt(argc, argv, "n:f:s:i:p:a")) != -1) {
         int64_t v = 0;
 
         if (c == 'a')
             o->active = true;
-        else if (c == '?' || units_int(optarg, strlen(optarg), &v) < 0 || v < 1 || v > 1000000)
+        else if (c == '?' || units_int(optarg, strlen(optarg), &v) < 0 || v < 1 || v > INT32_MAX)
             exit(2);
         if (c == 'n')
             o->processes = (int)v;
@@ -177,6 +179,8 @@ static void parse(int argc, char **argv, struct options *o)
             o->sweeps = (int)MIN(v, (int64_t)MAX_SWEEPS);
         else if (c == 'i')
             o->interval_ms = (int)v;
+        else if (c == 'p')
+            o->pid = (int)v;
     }
 }
 
@@ -188,7 +192,7 @@ int main(int argc, char **argv)
     int r;
 
     parse(argc, argv, &o);
-    root = start(&o);
+    root = o.pid ? o.pid : start(&o);
     if (root < 0) {
         fprintf(stderr, "sweep: cannot start the processes\n");
         return 3;
@@ -196,7 +200,9 @@ int main(int argc, char **argv)
     r = measure(&o, root, &err);
     if (r < 0)
         fprintf(stderr, "sweep: %s\n", err.text);
-    kill(root, SIGKILL);
-    waitpid(root, NULL, 0);
+    if (!o.pid) {
+        kill(root, SIGKILL);
+        waitpid(root, NULL, 0);
+    }
     return r < 0 ? 3 : 0;
 }
