@@ -116,14 +116,18 @@ static int by_rate(const void *a, const void *b)
 static bool traffic_explains(const struct start *in_order, size_t n, double tau_of_order)
 {
     struct start st[THEIL_SEN_MAX];
-    double v[THEIL_SEN_MAX], of_order, of_floor, p;
+    double v[THEIL_SEN_MAX], of_order, of_floor, p, least = (double)INFINITY, most = 0;
 
     if (isnan(in_order[0].rate))
         return false;
     for (size_t i = 0; i < n; i++) {
         st[i] = in_order[i];
         v[i] = st[i].rate;
+        least = MIN(least, v[i]);
+        most = MAX(most, v[i]);
     }
+    if (most < 1.25 * least)
+        return false;
     stats_kendall(v, n, &of_order, &p);
     qsort(st, n, sizeof *st, by_rate);
     for (size_t i = 0; i < n; i++)
@@ -153,7 +157,10 @@ void starts_measure(struct starts *ret, const struct series *s, enum metric_id m
     }
     stats_kendall(y, ret->n, &ret->tau, &ret->p);
     stats_theil_sen(x, y, ret->n, &slope, &ret->slope_lo);
-    ret->rising = ret->tau > 0.5 && ret->p < (ret->n < 6 ? 0.05 : 0.01) && ret->slope_lo > 0 && !traffic_explains(st, ret->n, ret->tau);
+    ret->rising = ret->tau > 0.5 && ret->p < (ret->n < 6 ? 0.05 : 0.01) && ret->slope_lo > 0;
+    /* What lies outside the process does not follow its traffic. */
+    if (metrics[m].scope == METRIC_SCOPE_P && traffic_explains(st, ret->n, ret->tau))
+        ret->rising = false;
 }
 
 static bool own_curve(struct curve *c, const struct series_life *l, enum metric_id m)

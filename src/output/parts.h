@@ -6,7 +6,7 @@
 #include "output/output.h"
 
 #define WIDTH 100
-#define CURVE_CELLS 72
+#define CURVE_CELLS 64
 
 static inline const struct finding *finding_of(const struct series_verdict *s) { return s->finding; }
 

@@ -306,6 +306,62 @@ static void test_json_keeps_the_contract(void **state)
     }
 }
 
+/* Anything at all: most of it missing, rates of nothing and of a million, restarts faster than samples. */
+static struct synth odd(uint64_t seed)
+{
+    struct random r = { seed };
+    struct synth c = synth_plain(seed);
+
+    c.seconds = exp(synth_between(&r, 0, 9));
+    c.interval_s = c.seconds / exp(synth_between(&r, 0, 7));
+    c.rps = synth_uniform(&r) < 0.2 ? 0 : exp(synth_between(&r, -6, 12));
+    c.head_s = synth_uniform(&r) < 0.3 ? c.seconds * synth_uniform(&r) : 0;
+    c.tail_s = synth_uniform(&r) < 0.3 ? c.seconds * synth_uniform(&r) : 0;
+    c.drop = synth_uniform(&r) < 0.5 ? synth_uniform(&r) : 0;
+    c.base = synth_uniform(&r) < 0.2 ? 0 : exp(synth_between(&r, 0, 40));
+    c.noise = c.base * synth_uniform(&r);
+    c.ramp = synth_uniform(&r) < 0.3 ? 10 * synth_uniform(&r) : 0;
+    c.fds = floor(exp(synth_between(&r, -3, 14)));
+    c.fd_leak = synth_uniform(&r) < 0.5 ? synth_between(&r, 0, 3) : 0;
+    c.mem_leak = synth_uniform(&r) < 0.5 ? synth_between(&r, 0, 1e6) : 0;
+    c.restart_s = synth_uniform(&r) < 0.3 ? c.seconds / exp(synth_between(&r, 0, 6)) : 0;
+    c.no_requests = synth_uniform(&r) < 0.3;
+    c.no_cpu = synth_uniform(&r) < 0.3;
+    return c;
+}
+
+static void test_anything_gives_a_whole_document(void **state)
+{
+    _cleanup_mem_ char *text = mem_alloc(JSON_MAX);
+    size_t judged = 0;
+
+    (void)state;
+    assert_non_null(text);
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        struct synth c = odd(seed);
+        struct page p;
+        struct buf out;
+        json_t *doc;
+
+        if (!synth_has_samples(&c))
+            continue;
+        p = page_of(&c, seed % 2);
+        doc = output_json(p.v, true);
+        assert_non_null(doc);
+        dump(doc, JSON_INDENT(1), text);
+        assert_true(!strstr(text, "nan") && !strstr(text, "NaN") && !strstr(text, "Infinity"));
+        check_document(doc);
+        buf_init(&out, (size_t)4 << 20);
+        assert_int_equal(output_text(&out, p.v, &(struct output_options){ .explain = true }), 0);
+        check_width(out.p);
+        buf_release(&out);
+        json_decref(doc);
+        page_release(&p);
+        judged++;
+    }
+    assert_true(judged > 300);
+}
+
 static void test_json_page(void **state)
 {
     struct synth c = leaky();
@@ -347,4 +403,4 @@ static void test_doctor(void **state)
     page_release(&p);
 }
 
-HARNESS_MAIN(CASE(test_pages), CASE(test_colour_changes_no_word), CASE(test_json_keeps_the_contract), CASE(test_json_page), CASE(test_doctor))
+HARNESS_MAIN(CASE(test_pages), CASE(test_colour_changes_no_word), CASE(test_json_keeps_the_contract), CASE(test_anything_gives_a_whole_document), CASE(test_json_page), CASE(test_doctor))

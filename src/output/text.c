@@ -65,22 +65,22 @@ void put_wrapped(struct buf *out, const char *text, size_t col, size_t indent)
 static void put_head(struct buf *out, const struct verdict *v, const struct output_options *o)
 {
     const struct series *s = v->analysis->series;
-    char from[CLOCK_TEXT_MAX], to[CLOCK_TEXT_MAX], span[UNITS_TEXT_MAX], n[UNITS_TEXT_MAX], r[UNITS_TEXT_MAX];
-    size_t lives = 0;
+    char from[CLOCK_TEXT_MAX], to[CLOCK_TEXT_MAX], span[UNITS_TEXT_MAX], n[UNITS_TEXT_MAX], line[400];
+    size_t lives = 0, at;
 
     VEC_EACH(struct series_life, l, &s->lives)
         lives += !l->whole;
     buf_printf(out, "%s%s%s   %s to %s (%s)\n", term_on(TERM_BOLD, o->colored), s->target, term_off(o->colored),
                clock_rfc3339(s->from_ns / NS_PER_S * NS_PER_S, from), clock_rfc3339(s->to_ns / NS_PER_S * NS_PER_S, to),
                units_time(s->to_ns - s->from_ns, span));
-    buf_printf(out, "%s samples of %zu process%s", units_count((double)s->samples, n), MAX(lives, (size_t)1), lives > 1 ? "es" : "");
+    at = str_fmt(line, sizeof line, "%s samples of %zu process%s", units_count((double)s->samples, n), MAX(lives, (size_t)1), lives > 1 ? "es" : "");
     if (v->analysis->restarts)
-        buf_printf(out, ", %zu restart%s", v->analysis->restarts, v->analysis->restarts > 1 ? "s" : "");
+        at += str_fmt(line + at, sizeof line - at, ", %zu restart%s", v->analysis->restarts, v->analysis->restarts > 1 ? "s" : "");
     if (!isnan(s->requests))
-        buf_printf(out, ", %s requests", units_count(round(s->requests), r));
+        str_fmt(line + at, sizeof line - at, ", %s requests", units_count(round(s->requests), n));
     else
-        buf_puts(out, ", no request counts: growth is per hour (watch --requests counts them)");
-    buf_putc(out, '\n');
+        str_fmt(line + at, sizeof line - at, ", no request counts: growth is per hour (watch --requests counts them)");
+    put_wrapped(out, line, 0, 4);
 }
 
 static const struct load *load_of(const struct verdict *v)
@@ -91,18 +91,21 @@ static const struct load *load_of(const struct verdict *v)
 static void put_load(struct buf *out, const struct verdict *v)
 {
     const struct load *l = load_of(v);
-    char rate[UNITS_TEXT_MAX], span[UNITS_TEXT_MAX], quiet[UNITS_TEXT_MAX];
+    char rate[UNITS_TEXT_MAX], span[UNITS_TEXT_MAX], line[400];
+    size_t at;
 
     if (!l || l->source == LOAD_NONE || !(l->per_s > 0))
         return;
+    units_time((int64_t)(l->seconds * 1e9), span);
     if (l->source == LOAD_REQUESTS)
-        buf_printf(out, "load: %s requests/s for %s", units_count(round(l->per_s * 10) / 10, rate), units_time((int64_t)(l->seconds * 1e9), span));
+        at = str_fmt(line, sizeof line, "load: %s requests/s for %s", units_count(round(l->per_s * 10) / 10, rate), span);
     else
-        buf_printf(out, "load (CPU): %.0f %% of a core for %s", l->per_s / 1e7, units_time((int64_t)(l->seconds * 1e9), span));
-    buf_printf(out, ", %s (tenths: %.0f to %.0f %% of the mean)", l->constant ? "constant" : "not constant", 100 * l->low, 100 * l->high);
+        at = str_fmt(line, sizeof line, "load (CPU): %.0f %% of a core for %s", l->per_s / 1e7, span);
+    at += str_fmt(line + at, sizeof line - at, ", %s (tenths: %.0f to %.0f %% of the mean)", l->constant ? "constant" : "not constant", 100 * l->low,
+                  100 * l->high);
     if (l->tail_s > 0)
-        buf_printf(out, ", then quiet for %s", units_time((int64_t)(l->tail_s * 1e9), quiet));
-    buf_putc(out, '\n');
+        str_fmt(line + at, sizeof line - at, ", then quiet for %s", units_time((int64_t)(l->tail_s * 1e9), span));
+    put_wrapped(out, line, 0, 4);
 }
 
 static void put_verdict(struct buf *out, const struct verdict *v, const struct output_options *o)
@@ -257,11 +260,15 @@ static void put_events(struct buf *out, const struct series *s)
 static void put_notes(struct buf *out, const struct verdict *v)
 {
     const struct analysis *a = v->analysis;
-    char from[CLOCK_TEXT_MAX], to[CLOCK_TEXT_MAX];
+    char from[CLOCK_TEXT_MAX], to[CLOCK_TEXT_MAX], line[300];
 
-    for (size_t i = 0; i < a->ndense; i++)
-        buf_printf(out, "\n%zu short lives from %s to %s: a span of dense restarts supports no conclusion;\n    fix the restarts first\n", a->dense[i].n,
-                   clock_rfc3339(a->dense[i].from_ns / NS_PER_S * NS_PER_S, from), clock_rfc3339(a->dense[i].to_ns / NS_PER_S * NS_PER_S, to));
+    for (size_t i = 0; i < a->ndense; i++) {
+        str_fmt(line, sizeof line, "%zu short lives from %s to %s: a span of dense restarts supports no conclusion; fix the restarts first",
+                a->dense[i].n, clock_rfc3339(a->dense[i].from_ns / NS_PER_S * NS_PER_S, from),
+                clock_rfc3339(a->dense[i].to_ns / NS_PER_S * NS_PER_S, to));
+        buf_putc(out, '\n');
+        put_wrapped(out, line, 0, 4);
+    }
     if (a->gap_share > 0.02)
         buf_printf(out, "\n%.0f %% of the window was not sampled\n", 100 * a->gap_share);
 }

@@ -247,6 +247,16 @@ static bool missing(const struct synth *c, struct random *r, double t)
     return c->drop > 0 && synth_uniform(r) < c->drop;
 }
 
+bool synth_has_samples(const struct synth *c)
+{
+    struct random holes = { c->seed + 1 };
+
+    for (double t = c->interval_s; t - c->interval_s < c->seconds; t += c->interval_s)
+        if (!missing(c, &holes, t))
+            return true;
+    return false;
+}
+
 static int64_t when(double t)
 {
     return BEGIN_NS + (int64_t)llround(t * 1e9);
@@ -301,15 +311,12 @@ static void pass(struct feed *f, const struct synth *c)
 {
     struct state st = { .c = c, .r = { c->seed }, .noise = 0 };
     struct random holes = { c->seed + 1 };
-    double counted = 0, born = 0;
+    double counted = 0;
     size_t life = 0;
 
     st.noise = c->noise * synth_normal(&st.r);
     while (st.t < c->seconds) {
         take_step(&st);
-        if (st.born_s > born)
-            life++;
-        born = st.born_s;
         if (!f->points && !c->no_requests)
             assert(!series_request(f->s, when(st.t - c->interval_s), (int64_t)(st.requests - counted)));
         counted = st.requests;
@@ -317,6 +324,9 @@ static void pass(struct feed *f, const struct synth *c)
             continue;
         if (!f->points)
             assert(!series_time(f->s, when(st.t)));
+        /* Lives of which every sample is missing were never noted. */
+        while (f->points && life + 1 < f->nlives && f->lives[life].info.start_wall_ns != when(st.born_s))
+            life++;
         feed_point(f, &st, f->whole ? f->nlives : life);
     }
 }
@@ -326,8 +336,8 @@ struct series *synth_series(const struct synth *c)
     struct feed f = { 0 };
     struct life_row whole = { .id = 100000, .first_ns = when(0), .last_ns = when(c->seconds), .samples = 100 };
 
-    assert(!series_new(&f.s, "api", when(0), when(c->seconds + 1)));
-    f.lives = mem_zalloc((size_t)(c->restart_s > 0 ? c->seconds / c->restart_s : 0) + 3, sizeof *f.lives);
+    assert(!series_new(&f.s, "api", when(0), when(c->seconds + c->interval_s + 1)));
+    f.lives = mem_zalloc((size_t)(c->seconds / (fmax(c->restart_s, c->interval_s))) + 3, sizeof *f.lives);
     assert(f.lives);
     pass(&f, c);
     for (size_t i = 0; i < f.nlives; i++)

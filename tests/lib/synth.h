@@ -52,6 +52,9 @@ struct synth synth_healthy_days(uint64_t seed);
 /* The series; asserts on out of memory. */
 struct series *synth_series(const struct synth *c);
 
+/* Whether the run leaves any sample at all (holes and drops may take them all). */
+bool synth_has_samples(const struct synth *c);
+
 double synth_uniform(struct random *r); /* [0, 1) */
 double synth_between(struct random *r, double lo, double hi);
 double synth_normal(struct random *r);
