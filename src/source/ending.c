@@ -227,7 +227,8 @@ static void on_exec(struct watch *w, const struct event *e)
 static void on_overflow(struct watch *w)
 {
     w->stats.overflows++;
-    w->rescan = w->overflowed = true;
+    w->rescan = true;
+    w->overflow_sweep = w->sweep;
     if (w->said_overflow)
         return;
     w->said_overflow = true;
@@ -268,6 +269,12 @@ void ending_event(void *ctx, const struct event *e)
 
 /* ---- what no event told -------------------------------------------------------------------------------------------- */
 
+/* Whether an exit event that is missing may still come: not without the connector, nor when it has just dropped some. */
+static bool may_be_told(const struct watch *w)
+{
+    return events_connector(w->events) && (!w->stats.overflows || w->sweep - w->overflow_sweep > 1);
+}
+
 /* NEW, but dead before it could be opened. Its exit event gets one sweep to come. A zombie whose fork we did not see was one
  * before we came. */
 void ending_unopened(struct watch *w, struct member *m, bool zombie)
@@ -276,7 +283,7 @@ void ending_unopened(struct watch *w, struct member *m, bool zombie)
 
     if (zombie && !m->counted) {
         member_is_zombie(w, m);
-    } else if (events_connector(w->events) && !m->lost_sweep) {
+    } else if (may_be_told(w) && !m->lost_sweep) {
         m->lost_sweep = w->sweep;
     } else {
         enum pulse pulse = take_pulse(w, m, clock_mono_ns(), &st);
@@ -308,7 +315,7 @@ static void settle_lost(struct watch *w, struct member *m)
         m->stat_due = true;
         if (pulse == LEADER_DEAD)
             member_watch_exit(w, m);
-    } else if (told || !events_connector(w->events) || m->lost_sweep != w->sweep) {
+    } else if (told || !may_be_told(w) || m->lost_sweep != w->sweep) {
         has_ended(w, m, now, pulse, &st);
     }
 }

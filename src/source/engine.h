@@ -132,7 +132,7 @@ struct watch {
     uint32_t sweep;             /* number of this sweep, from 1 */
     bool someone_died;          /* since the last sweep: parents may have changed */
     bool rescan;                /* the next sweep looks at the whole host */
-    bool overflowed;            /* since the last rescan */
+    uint32_t overflow_sweep;    /* number of the sweep before or in which events were lost last */
     int64_t wall_ns;            /* of this sweep */
     int failure;                /* what sink.begin said, or LT_ENOMEM: ends the sweep */
     bool said_limit, said_permission_fd, said_permission_events, said_overflow;

@@ -184,13 +184,29 @@ static void try_cmd(struct watch *w, size_t target, int32_t pid, int32_t ppid)
     find_joins_root(w, target, pid);
 }
 
+/* The root is gone and processes of it are left: the first that matches takes its place. (It may have been started by the
+ * root to take over, as daemons do.) */
+static void find_stand_in(struct watch *w, size_t target)
+{
+    const struct target *t = target_at(w, target);
+
+    if (!t->members || t->roots)
+        return;
+    for (size_t i = 0; i < w->members.n && !t->roots; i++) {
+        const struct member *m = member_at(w, i);
+
+        if (m->state == MEMBER_LIVE && m->target == target)
+            try_cmd(w, target, m->key.pid, m->ppid);
+    }
+}
+
 /* Without exec events a process is looked at twice: the first time it may not have called exec yet. */
 static void find_cmd(struct watch *w, size_t target, bool thorough)
 {
     const struct proctab_entry *e = w->tab.now.items;
     unsigned looks = events_connector(w->events) ? 1 : 2;
 
-    thorough |= target_at(w, target)->members && !target_at(w, target)->roots;
+    find_stand_in(w, target);
     for (size_t i = 0; i < w->tab.now.n; i++)
         if ((thorough || e[i].looks < looks) && !e[i].zombie)
             try_cmd(w, target, e[i].pid, e[i].ppid);

@@ -109,7 +109,7 @@ void shm_life_ended(struct shm *s, int32_t pid)
 }
 
 /* Whether pid was a life of the target at that time. */
-static bool was_life(const struct shm *s, int32_t pid, int64_t at_s)
+bool shm_was_life(const struct shm *s, int32_t pid, int64_t at_s)
 {
     uint64_t life;
 
@@ -250,9 +250,9 @@ static int sysv_right(const struct sysv_pass *p, const struct shm_row *row)
     uint64_t before = 0;
     bool counted = map_get(&s->sysv, (uint64_t)row->id, &before) && (int64_t)(before >> 1) == row->ctime_s;
 
-    if (was_life(s, row->cpid, row->ctime_s))
+    if (shm_was_life(s, row->cpid, row->ctime_s))
         return PROVEN; /* S1 */
-    if (is_running_life(s, row->lpid) && was_life(s, row->lpid, row->used_s))
+    if (is_running_life(s, row->lpid) && shm_was_life(s, row->lpid, row->used_s))
         return PROVEN; /* S2 */
     if (counted)
         return before & 1 ? PROVEN : BY_OWNER; /* S4 */

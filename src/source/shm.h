@@ -51,6 +51,8 @@ void shm_free(struct shm *s);
 /* A life of the target: kept after its end. start_wall_ns: life_info.start_wall_ns. LT_ENOMEM; the oldest goes when full. */
 int shm_life(struct shm *s, int32_t pid, int64_t start_wall_ns);
 void shm_life_ended(struct shm *s, int32_t pid);
+/* Whether pid was a life of the target at that time, running or ended since. */
+bool shm_was_life(const struct shm *s, int32_t pid, int64_t at_s);
 /* The file-system uid of the process (status, 4th of Uid:) joins the users of the target: 0, LT_GONE, LT_EPERM, LT_ELIMIT. */
 int shm_user(struct shm *s, int pid_dirfd, struct err *err);
 /* Its open descriptors on /dev/shm, by fd links (readlinkat only), at most `probes` descriptors looked at (0: 4,096): P1. */

@@ -55,7 +55,6 @@ static int discover(struct watch *w, struct err *err)
         if (full && round == 0)
             tree_orphans(w);
     }
-    w->overflowed = false;
     return 0;
 }
 

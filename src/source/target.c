@@ -147,10 +147,11 @@ struct foreign { const struct watch *w; const struct target *t; };
 static bool is_foreign(void *ctx, int32_t pid, int64_t wall_s)
 {
     const struct foreign *f = ctx;
-    const struct member *m = member_find(f->w, pid);
 
-    (void)wall_s;
-    return m && target_of(f->w, m) != f->t;
+    VEC_EACH (struct target, t, &f->w->targets)
+        if (t != f->t && shm_was_life(t->shm, pid, wall_s))
+            return true;
+    return false;
 }
 
 /* Which segments a process has open costs a look at each of its descriptors: done when it opened or closed files since, else

@@ -300,6 +300,31 @@ static int64_t listen_on_port(uint16_t port)
     return ntohs(a.sin_port);
 }
 
+/* SO_REUSEPORT workers of a master that holds no socket. */
+static int64_t workers(void)
+{
+    int64_t port = 0;
+    int p[2];
+
+    if (pipe(p) < 0)
+        return -1;
+    for (int i = 0; i < 2; i++) {
+        pid_t pid = fork();
+
+        if (!pid) {
+            port = listen_on_port((uint16_t)port);
+            if (write(p[1], &port, sizeof port) == sizeof port)
+                sleep_for_good();
+            _exit(1);
+        }
+        if (pid < 0 || read(p[0], &port, sizeof port) != sizeof port)
+            return -1;
+    }
+    close(p[0]);
+    close(p[1]);
+    return port;
+}
+
 static void *stay(void *unused)
 {
     for (;;)
@@ -351,6 +376,7 @@ static int64_t act(char what)
     case 'F': return storm();
     case 'm': return touch();
     case 'l': return listen_on_port(0);
+    case 'L': return workers();
     case 'q': _exit(7);
     default: return -1;
     }

@@ -56,6 +56,7 @@ struct watch_stats witness_stats(const struct witness *t);
  *   m  touch 8 MiB: bytes                           T  end the first thread while a second stays: 0
  *   S  as f, the child leads a new session          D  as d, in a new session
  *   l  listen on a TCP port of 127.0.0.1 with SO_REUSEPORT: the port (p: on the one whose two bytes follow)
+ *   L  fork two children that listen on one port, each with a socket of its own: the port
  *   q  exit with 7 (no answer)
  * It ends when the test does. */
 struct puppet { pid_t pid; int to, from; };
