@@ -195,7 +195,7 @@ static int merge_all(struct sink *k, const struct chunk *c, const struct vec *ol
     return rc ? rc : sink_flush(k);
 }
 
-int chunk_merge(struct store *s, int64_t life, const struct chunk *c, struct err *err)
+int chunk_merge(struct store *s, int64_t life, const struct chunk *c, int64_t *raw_end_ms, struct err *err)
 {
     int rc = chunk_make_scratch(s, err);
     if (rc)
@@ -205,5 +205,6 @@ int chunk_merge(struct store *s, int64_t life, const struct chunk *c, struct err
     k.c->mask = 0;
     vec_clear(&s->olds);
     rc = touched(s, life, c->ts[0], c->ts[c->n - 1], &s->olds, err);
+    *raw_end_ms = MAX(*raw_end_ms, c->ts[c->n - 1]);
     return rc ? rc : merge_all(&k, c, &s->olds);
 }

@@ -15,11 +15,9 @@ int store_import_life(struct store *s, const struct life_info *info, int64_t *re
         id = full.id;
     } else if (rc == LT_ENOENT) {
         rc = db_number(s, STMT_LIFE_FIRST, &id, err);
-        memset(&full, 0, sizeof full);
-        full.id = --id;
+        life_init(&full, --id);
         full.info = *info;
         full.end = (struct life_end){.cause = LIFE_IMPORTED, .wall_ns = info->start_wall_ns};
-        summary_init(&full.sum);
         if (!rc)
             rc = life_write(s, &full, err);
     } else {
@@ -73,18 +71,14 @@ static void fill_chunk(struct chunk *c, const struct import_order *o, size_t n, 
 }
 
 /* The summary grows when all samples are newer than what it holds; else it is made anew before the commit. */
-static int account(struct store *s, int64_t life_id, const struct import_order *o, size_t n, const struct sample *rows, struct err *err)
+static int account(struct store *s, struct life_full *l, const struct import_order *o, size_t n, const struct sample *rows)
 {
-    struct life_full full;
-    int rc = life_get(s, life_id, &full, err);
-    if (rc)
-        return rc;
-    if (full.sum.samples && o[0].ts_ms <= full.sum.last_ms)
-        return map_put(&s->dirty, (uint64_t)life_id, 1) ? err_set(err, LT_ENOMEM, "store %s: out of memory", s->path) : 0;
+    if (l->sum.samples && o[0].ts_ms <= l->sum.last_ms)
+        return map_put(&s->dirty, (uint64_t)l->id, 1);
     for (size_t i = 0; i < n; i++)
-        summary_add(&full.sum, o[i].ts_ms, rows[o[i].at].v);
-    full.end.wall_ns = ns_of(full.sum.last_ms);
-    return life_write(s, &full, err);
+        summary_add(&l->sum, o[i].ts_ms, rows[o[i].at].v);
+    l->end.wall_ns = ns_of(l->sum.last_ms);
+    return 0;
 }
 
 static int import_all(struct store *s, int64_t life_id, const int64_t *ts_ns, const struct sample *rows, size_t n, struct err *err)
@@ -96,12 +90,15 @@ static int import_all(struct store *s, int64_t life_id, const int64_t *ts_ns, co
     for (size_t i = 0; i < n; i++)
         o[i] = (struct import_order){ms_of(ts_ns[i]), i};
     n = sort_samples(o, n);
-    int rc = account(s, life_id, o, n, rows, err);
+    struct life_full full;
+    int rc = life_get(s, life_id, &full, err);
+    if (!rc && account(s, &full, o, n, rows))
+        rc = err_set(err, LT_ENOMEM, "store %s: out of memory", s->path);
     for (size_t at = 0; at < n && !rc; at += COLUMN_MAX) {
         fill_chunk(c, o + at, MIN(n - at, (size_t)COLUMN_MAX), rows);
-        rc = chunk_merge(s, life_id, c, err);
+        rc = chunk_merge(s, life_id, c, &full.raw_end_ms, err);
     }
-    return rc;
+    return rc ? rc : life_write(s, &full, err);
 }
 
 int store_import_samples(struct store *s, int64_t life_id, const int64_t *ts_ns, const struct sample *rows, size_t n, struct err *err)

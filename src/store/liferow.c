@@ -11,6 +11,14 @@ void summary_init(struct summary *sum)
         sum->first[i] = sum->last[i] = METRIC_NA;
 }
 
+void life_init(struct life_full *l, int64_t id)
+{
+    memset(l, 0, sizeof *l);
+    l->id = id;
+    l->raw_end_ms = MS_INVALID;
+    summary_init(&l->sum);
+}
+
 void summary_add(struct summary *sum, int64_t ts_ms, const int64_t *v)
 {
     if (!sum->samples || ts_ms < sum->first_ms)
@@ -56,6 +64,7 @@ static int put_life(struct buf *b, const struct life_full *l, int64_t comm, int6
     rc |= buf_put_varint(b, (uint64_t)comm);
     rc |= buf_put_varint(b, (uint64_t)role);
     rc |= buf_put_varint(b, (uint64_t)l->upto_seq);
+    rc |= buf_put_varint(b, l->raw_end_ms == MS_INVALID ? 0 : 1 + zigzag(l->raw_end_ms));
     if (l->end.cause != LIFE_RUNNING) {
         rc |= buf_put_varint(b, zigzag(l->end.wall_ns));
         rc |= buf_put_varint(b, zigzag(l->end.exit_code));
@@ -140,8 +149,7 @@ int life_read(struct store *s, const struct rows *r, struct life_full *ret, stru
     char text[WORD_MAX + 1];
     struct cursor c = {0};
     struct life_full *l = ret;
-    memset(l, 0, sizeof *l);
-    l->id = rows_int(r, 0);
+    life_init(l, rows_int(r, 0));
     l->info.target_id = rows_int(r, 1);
     l->info.key.pid = (int32_t)rows_int(r, 3);
     l->info.key.start = (uint64_t)rows_int(r, 4);
@@ -151,6 +159,8 @@ int life_read(struct store *s, const struct rows *r, struct life_full *ret, stru
     l->info.start_wall_ns = unzigzag(get(&c));
     int64_t comm = (int64_t)get(&c), role = (int64_t)get(&c);
     l->upto_seq = (int64_t)get(&c);
+    uint64_t raw_end = get(&c);
+    l->raw_end_ms = raw_end ? unzigzag(raw_end - 1) : MS_INVALID;
     l->end.wall_ns = CLOCK_INVALID;
     if (l->end.cause != LIFE_RUNNING) {
         l->end.wall_ns = unzigzag(get(&c));
@@ -186,6 +196,17 @@ int life_get(struct store *s, int64_t id, struct life_full *ret, struct err *err
     _cleanup_rows_ struct rows r = {0};
     int rc = rows_open(&r, s, STMT_LIFE_GET, TABLE_LIFE, err, VI(id));
     return life_one(s, &r, rc, "", ret, err);
+}
+
+int life_lookup(struct store *s, int64_t id, struct life_full *ret, struct err *err)
+{
+    int rc = life_get(s, id, ret, NULL);
+    if (!rc)
+        return 1;
+    life_init(ret, id);
+    if (rc == LT_ENOENT || (rc == LT_ECORRUPT && (sqlite3_errcode(s->db) & 0xff) != SQLITE_CORRUPT))
+        return 0;
+    return err_set(err, rc, "store %s: cannot read a life: %s", s->path, err_sentence(rc));
 }
 
 int life_find(struct store *s, const struct life_info *info, int sign, struct life_full *ret, struct err *err)

@@ -46,10 +46,8 @@ static int64_t *load_slot(void *ctx, int64_t id)
     if (l || load->rc)
         return l ? l->prev : NULL;
     struct life_full full;
-    int rc = life_get(load->s, id, &full, load->err);
-    if (rc == LT_ENOENT || rc == LT_ECORRUPT) /* its row is lost: its samples are not */
-        summary_init(&full.sum);
-    else if (rc)
+    int rc = life_lookup(load->s, id, &full, load->err); /* when its row is lost, its samples are not */
+    if (rc < 0)
         load->rc = rc;
     l = load->rc ? NULL : live_add(load->s, id);
     if (!l) {
@@ -57,7 +55,7 @@ static int64_t *load_slot(void *ctx, int64_t id)
         return NULL;
     }
     l->sum = full.sum;
-    l->upto_seq = rc ? 0 : full.upto_seq;
+    l->upto_seq = full.upto_seq;
     for (int i = 0; i < METRIC_N; i++)
         l->prev[i] = METRIC_NA;
     return l->prev;

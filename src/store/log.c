@@ -24,12 +24,19 @@ int log_read(struct store *s, const struct log_visit *visit, struct err *err)
     struct walk w = {.visit = visit};
     struct sweep_reader reader = {.ctx = &w, .slot = visit->slot ? walk_slot : NULL, .row = walk_row, .lo = visit->lo, .hi = visit->hi};
     bool synced = false;
+    uint64_t lost = s->lost_rows;
     int rc = rows_open(&r, s, STMT_SWEEP_ALL, TABLE_SWEEP, err, VI(0), VI(visit->upto_seq));
     while (!rc && (rc = rows_next(&r, err)) == 1) {
         size_t len;
         const uint8_t *p = rows_blob(&r, 2, &len);
         int64_t seq = rows_int(&r, 0);
         int kind = sweep_kind_of(p, len);
+        /* Invariant S2: numbers follow one another. When a row is neither there nor known to be damaged, SQLite's pages are. */
+        bool hidden = w.seq && seq != w.seq + 1 && lost == s->lost_rows;
+        if (hidden && s->mode == STORE_READ && !s->salvaged)
+            return err_set(err, LT_ECORRUPT, "store %s: sweeps are missing; see 'lowtide store verify'", s->path);
+        if (hidden)
+            store_lost(s, "sweeps before %lld are missing", (long long)seq);
         if (kind == SWEEP_KEY) {
             visit->blank(visit->ctx);
             synced = true;
@@ -48,6 +55,7 @@ int log_read(struct store *s, const struct log_visit *visit, struct err *err)
             synced = false;
             rc = 0;
         }
+        lost = s->lost_rows;
     }
     return rc;
 }

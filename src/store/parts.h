@@ -5,7 +5,7 @@
 #include "store/state.h"
 
 /* ---- schema.c ---- */
-enum meta_id { META_VERSION = 1, META_SEALED_MS = 2, META_FOLDED_ID = 3 };
+enum meta_id { META_VERSION = 1, META_SEALED_MS = 2, META_FOLDED_ID = 3, META_SCHEMA = 4 };
 int meta_get(struct store *s, enum meta_id id, int64_t fallback, int64_t *ret, struct err *err);
 int meta_put(struct store *s, enum meta_id id, int64_t value, struct err *err);
 int schema_open(struct store *s, struct err *err);   /* pragmas, creation, migration, version check */
@@ -29,6 +29,7 @@ struct life_full {
     struct life_info info;
     struct life_end end;
     int64_t upto_seq;                  /* sweeps up to this one are in `sum` */
+    int64_t raw_end_ms;                /* end of its last raw chunk, MS_INVALID: it has none (invariant K7) */
     struct summary sum;
 };
 struct cursor { const uint8_t *p; size_t len, pos; bool bad; };
@@ -36,10 +37,13 @@ void summary_init(struct summary *sum);
 int summary_put(struct buf *b, const struct summary *sum);
 void summary_get(struct cursor *c, struct summary *sum); /* c->bad when it cannot be read */
 void summary_add(struct summary *sum, int64_t ts_ms, const int64_t *v);
+void life_init(struct life_full *l, int64_t id); /* no samples, nothing known */
 int life_write(struct store *s, const struct life_full *life, struct err *err);
 /* From the current row of a LIFE_* statement: 0, LT_ECORRUPT (counted in lost_rows). */
 int life_read(struct store *s, const struct rows *r, struct life_full *ret, struct err *err);
 int life_get(struct store *s, int64_t id, struct life_full *ret, struct err *err); /* LT_ENOENT */
+/* 1: found; 0: not there or lost to damage, *ret is a life of which nothing is known; < 0: LT_E*. */
+int life_lookup(struct store *s, int64_t id, struct life_full *ret, struct err *err);
 int life_find(struct store *s, const struct life_info *info, int sign, struct life_full *ret, struct err *err);
 
 /* ---- lives.c: the watcher's table ---- */
@@ -82,8 +86,9 @@ int chunk_put(struct store *s, int64_t life, int tier, const struct chunk *c, st
 /* From the current row of a CHUNK_* statement: its heads into s->view, or all of it into c; LT_ECORRUPT counts in lost_rows. */
 int chunk_head(struct store *s, const struct rows *r, struct err *err);
 int chunk_row(struct store *s, const struct rows *r, uint64_t metrics, struct chunk *c, struct err *err);
-/* Puts the points of `c` among the raw chunks of a life, which stay in order and apart; on equal times c's win. */
-int chunk_merge(struct store *s, int64_t life, const struct chunk *c, struct err *err);
+/* Puts the points of `c` among the raw chunks of a life, which stay in order and apart; on equal times c's win. `*raw_end_ms`
+ * grows with the end of the last. */
+int chunk_merge(struct store *s, int64_t life, const struct chunk *c, int64_t *raw_end_ms, struct err *err);
 int chunk_make_scratch(struct store *s, struct err *err);
 
 /* ---- write.c ---- */

@@ -14,7 +14,7 @@ struct stream {
     struct chunk *c;
     size_t pos;                  /* next point in c; c->n: none left */
     int tier;
-    int64_t last_ms;             /* end of the chunk before, -1: none read yet */
+    int64_t last_ms;             /* end of the chunk before, MS_INVALID: none read yet */
     uint64_t lost;               /* store->lost_rows when it was read */
 };
 
@@ -28,6 +28,7 @@ struct reading {
     void *ctx;
     struct err *err;
     struct stream tier[3];
+    int64_t raw_end_ms;          /* what the life's row says of its last raw chunk */
     int64_t fine_ms;             /* 1 h bins from here on are told by 5 min bins */
     struct vec log;              /* struct log_point */
     size_t log_pos;
@@ -85,20 +86,34 @@ static int read_log(struct reading *rd)
 
 /* ---- chunks ---- */
 
-/* Invariant K6: this chunk says when the one before it ended. When that is not what was read, and nothing known to be
- * damaged lies between, a chunk is hidden by damage inside SQLite's own pages. */
-static int check_link(struct reading *rd, struct stream *st)
+/* Samples that should be there were not found, and nothing that is known to be damaged explains it: a chunk is hidden by
+ * damage inside SQLite's own pages. */
+static int missing(struct reading *rd, struct stream *st)
 {
-    bool broken = st->tier == 0 && st->last_ms >= 0 && st->c->prev_ms != st->last_ms && st->lost == rd->s->lost_rows;
-    st->last_ms = st->c->ts[st->c->n - 1];
-    st->lost = rd->s->lost_rows;
-    if (!broken)
-        return 0;
     if (rd->s->mode == STORE_READ && !rd->s->salvaged)
         return err_set(rd->err, LT_ECORRUPT, "store %s: samples are missing; see 'lowtide store verify'", rd->s->path);
     store_lost(rd->s, "samples of life %lld are missing", (long long)rd->life_id);
     st->lost = rd->s->lost_rows;
     return 0;
+}
+
+/* Invariant K6: this chunk says when the one before it ended. */
+static int check_link(struct reading *rd, struct stream *st)
+{
+    int64_t prev = st->c->prev_ms;
+    bool broken = st->last_ms == MS_INVALID ? prev >= 0 && prev >= rd->from_ms : prev != st->last_ms;
+    bool explained = st->tier != 0 || st->lost != rd->s->lost_rows;
+    st->last_ms = st->c->ts[st->c->n - 1];
+    st->lost = rd->s->lost_rows;
+    return broken && !explained ? missing(rd, st) : 0;
+}
+
+/* Invariant K7: the life's row says when its last raw chunk ends. */
+static int check_end(struct reading *rd, struct stream *st)
+{
+    bool broken = rd->raw_end_ms > MAX(st->last_ms, rd->from_ms) && rd->raw_end_ms <= rd->to_ms;
+    bool explained = st->tier != 0 || st->lost != rd->s->lost_rows;
+    return broken && !explained ? missing(rd, st) : 0;
 }
 
 /* Steps to the next point in the window, reading chunks as needed; at the end c->n is 0. */
@@ -114,7 +129,13 @@ static int stream_next(struct reading *rd, struct stream *st)
         bool past = st->pos < st->c->n;
         st->pos = 0;
         st->c->n = 0;
-        int rc = past || !st->rows.st ? 0 : rows_next(&st->rows, rd->err);
+        if (past || !st->rows.st)
+            return 0;
+        int rc = rows_next(&st->rows, rd->err);
+        if (!rc) {
+            rc = check_end(rd, st);
+            rows_close(&st->rows);
+        }
         if (rc != 1)
             return rc;
         rc = chunk_row(rd->s, &st->rows, rd->wanted, st->c, rd->err);
@@ -133,7 +154,8 @@ static int stream_open(struct reading *rd, int tier)
 {
     struct stream *st = &rd->tier[tier];
     st->tier = tier;
-    st->last_ms = -1;
+    st->last_ms = MS_INVALID;
+    st->lost = rd->s->lost_rows;
     st->c = mem_alloc(sizeof *st->c);
     if (!st->c)
         return err_set(rd->err, LT_ENOMEM, "store %s: out of memory", rd->s->path);
@@ -224,6 +246,11 @@ static int open_all(struct reading *rd)
     if (rc < 0)
         return rc;
     int64_t start = rows_int(&r, 0);
+    struct life_full full;
+    rc = life_lookup(rd->s, rd->life_id, &full, rd->err);
+    if (rc < 0)
+        return rc;
+    rd->raw_end_ms = full.raw_end_ms; /* a row that cannot be read tells nothing */
     rd->fine_ms = start < 0 ? INT64_MAX : start - start % HOUR_MS;
     rc = read_log(rd);
     for (int t = 0; t < 3 && !rc; t++)

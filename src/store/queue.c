@@ -87,14 +87,9 @@ static int write_life(struct store *s, const char *p, struct err *err)
     struct life_info info;
     memcpy(&id, p, sizeof id);
     memcpy(&info, p + sizeof id, sizeof info);
-    int rc = life_get(s, id, &full, NULL);
-    if (rc == LT_ENOENT || rc == LT_ECORRUPT) {
-        memset(&full, 0, sizeof full);
-        full.id = id;
-        summary_init(&full.sum);
-    } else if (rc) {
-        return err_set(err, rc, "store %s: cannot read a life: %s", s->path, err_sentence(rc));
-    }
+    int rc = life_lookup(s, id, &full, err);
+    if (rc < 0)
+        return rc;
     full.info = info;
     full.end = (struct life_end){.cause = LIFE_RUNNING};
     return life_write(s, &full, err);
@@ -110,10 +105,8 @@ static int write_life_end(struct store *s, const char *p, size_t len, struct err
     memcpy(&end, p + sizeof id, sizeof end);
     struct cursor c = {.p = (const uint8_t *)p + sizeof id + sizeof end, .len = len - sizeof id - sizeof end};
     summary_get(&c, &sum);
-    int rc = life_get(s, id, &full, err);
-    if (rc == LT_ENOENT || rc == LT_ECORRUPT) /* its row was lost to damage: nothing to end */
-        return 0;
-    if (rc)
+    int rc = life_lookup(s, id, &full, err);
+    if (rc <= 0) /* its row was lost to damage: nothing to end */
         return rc;
     full.end = end;
     full.sum = sum;

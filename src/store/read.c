@@ -81,8 +81,8 @@ static int collect_lives(struct life_walk *w)
 static int give_life(struct life_walk *w, const struct life_order *o)
 {
     struct life_full l;
-    int rc = life_get(w->s, o->id, &l, w->err);
-    if (rc)
+    int rc = life_lookup(w->s, o->id, &l, w->err);
+    if (rc <= 0) /* found by an index, which holds what its damaged row does not */
         return rc;
     add_log(w->s, &l);
     struct life_row row = {.id = l.id, .target_id = l.info.target_id, .info = l.info, .end = l.end, .samples = l.sum.samples,

@@ -38,6 +38,10 @@ static const char *const steps[] = {step_1};
 
 const int schema_version = (int)ARRAY_SIZE(steps);
 
+/* All that the steps make: a flipped bit in their definitions would change what rows mean. */
+#define OBJECTS "'chunk','chunk_life','event','event_time','gap','hist','hist_life','life','life_key','meta','request'," \
+                "'rseries','rseries_key','sweep','target','target_name','word','word_text'"
+
 static int run(struct store *s, const char *text, struct err *err)
 {
     int rc = sqlite3_exec(s->db, text, NULL, NULL, NULL);
@@ -91,6 +95,35 @@ static int read_version(struct store *s, int64_t *ret, struct err *err)
     return rc || !*ret ? rc : meta_get(s, META_VERSION, *ret, ret, err);
 }
 
+/* CRC of all definitions. */
+static int fingerprint(struct store *s, int64_t *ret, struct err *err)
+{
+    sqlite3_stmt *st = NULL;
+    uint32_t crc = 0;
+    int rc = sqlite3_prepare_v2(s->db, "SELECT name || sql FROM sqlite_master WHERE name IN (" OBJECTS ") ORDER BY name", -1, &st, NULL);
+    while (rc == SQLITE_OK || rc == SQLITE_ROW) {
+        rc = sqlite3_step(st);
+        if (rc == SQLITE_ROW)
+            crc = crc32c(crc, sqlite3_column_blob(st, 0), (size_t)sqlite3_column_bytes(st, 0));
+    }
+    int out = rc == SQLITE_DONE ? 0 : db_error(s, rc, err);
+    sqlite3_finalize(st);
+    *ret = crc;
+    return out;
+}
+
+/* Invariant M2. */
+static int check_fingerprint(struct store *s, struct err *err)
+{
+    int64_t is, was;
+    int rc = fingerprint(s, &is, err);
+    if (!rc)
+        rc = meta_get(s, META_SCHEMA, is, &was, err);
+    if (!rc && is != was)
+        rc = err_set(err, LT_ECORRUPT, "store %s: the definitions of its tables are damaged; see 'lowtide store verify'", s->path);
+    return rc;
+}
+
 int schema_migrate(struct store *s, int64_t from, struct err *err)
 {
     char text[64];
@@ -103,9 +136,12 @@ int schema_migrate(struct store *s, int64_t from, struct err *err)
     str_fmt(text, sizeof text, "PRAGMA application_id = %d", APPLICATION_ID);
     if (!rc)
         rc = run(s, text, err);
+    int64_t crc;
     if (!rc)
         rc = meta_put(s, META_VERSION, schema_version, err);
-    return rc;
+    if (!rc)
+        rc = fingerprint(s, &crc, err);
+    return rc ? rc : meta_put(s, META_SCHEMA, crc, err);
 }
 
 /* Makes or migrates the schema, in one transaction: whoever comes second finds it done. */
@@ -153,7 +189,7 @@ int schema_open(struct store *s, struct err *err)
         return err_set(err, LT_EVERSION, "store %s: written by a newer version (schema %lld, this build knows %d); use that version",
                        s->path, (long long)version, schema_version);
     if (version == schema_version)
-        return 0;
+        return check_fingerprint(s, err);
     if (s->mode == STORE_READ)
         return version ? err_set(err, LT_EVERSION, "store %s: written by an older version (schema %lld); run a verb that writes once",
                                  s->path, (long long)version)

@@ -22,7 +22,6 @@ struct seal {
     size_t n;                    /* lives of this pass */
     struct seal_life lives[SEAL_LIVES];
     struct chunk chunk;
-    int rc;
 };
 
 void seal_free(struct seal *seal)
@@ -47,7 +46,6 @@ static int make_scratch(struct store *s, struct err *err)
     map_clear(&s->w.seal->seen);
     vec_clear(&s->w.seal->ids);
     s->w.seal->newest_ms = MS_INVALID;
-    s->w.seal->rc = 0;
     return 0;
 }
 
@@ -140,19 +138,23 @@ static void to_chunk(const struct seal_life *l, struct chunk *c)
     }
 }
 
-/* A life that still runs: its row says how far its summary goes, for the sweeps are gone. */
-static int update_row(struct store *s, int64_t id, struct err *err)
+/* One life's samples into its chunks. Its row then says how far its summary goes, for the sweeps are gone; a life that has
+ * ended has its summary already. */
+static int seal_life(struct store *s, struct seal_life *l, struct chunk *c, struct err *err)
 {
     struct life_full full;
-    const struct live *live = live_find(s, id);
-    if (!live)
-        return 0; /* it has ended: its row is final */
-    int rc = life_get(s, id, &full, err);
-    if (rc == LT_ENOENT || rc == LT_ECORRUPT)
-        return 0;
-    full.sum = live->sum;
-    full.upto_seq = s->w.next_seq - 1;
-    return rc ? rc : life_write(s, &full, err);
+    const struct live *live = live_find(s, l->id);
+    int rc = life_lookup(s, l->id, &full, err); /* when its row was lost to damage, its samples are not */
+    bool has_row = rc == 1;
+    if (rc < 0)
+        return rc;
+    to_chunk(l, c);
+    rc = chunk_merge(s, l->id, c, &full.raw_end_ms, err);
+    if (live) {
+        full.sum = live->sum;
+        full.upto_seq = s->w.next_seq - 1;
+    }
+    return rc || !has_row ? rc : life_write(s, &full, err);
 }
 
 static int seal_pass(struct seal *seal, int64_t upto_seq, struct err *err)
@@ -160,14 +162,9 @@ static int seal_pass(struct seal *seal, int64_t upto_seq, struct err *err)
     struct log_visit visit = {.ctx = seal, .lo = seal->lives[0].id, .hi = seal->lives[seal->n - 1].id, .upto_seq = upto_seq,
                               .slot = pass_slot, .blank = pass_blank, .row = pass_row};
     int rc = log_read(seal->s, &visit, err);
-    for (size_t i = 0; i < seal->n && !rc; i++) {
-        if (!seal->lives[i].n)
-            continue;
-        to_chunk(&seal->lives[i], &seal->chunk);
-        rc = chunk_merge(seal->s, seal->lives[i].id, &seal->chunk, err);
-        if (!rc)
-            rc = update_row(seal->s, seal->lives[i].id, err);
-    }
+    for (size_t i = 0; i < seal->n && !rc; i++)
+        if (seal->lives[i].n)
+            rc = seal_life(seal->s, &seal->lives[i], &seal->chunk, err);
     return rc;
 }
 

@@ -30,8 +30,8 @@ int sweep_row(struct sweep_writer *w, int64_t life_id, const int64_t *v, const i
 int sweep_end(struct sweep_writer *w);
 
 /* Reading. `slot` gives where the life's values are kept between sweeps (METRIC_N of them, all METRIC_NA before its
- * first row since a key: the caller blanks them at every key row), or NULL when it does not matter; `row` is then called with them brought up to date. With no `slot` at all
- * only ids are read, and `row` gets NULL for the values. */
+ * first row since a key: the caller blanks them at every key row), or NULL when it does not matter; `row` is then called
+ * with them brought up to date. With no `slot` at all only ids are read, and `row` gets NULL for the values. */
 struct sweep_reader {
     void *ctx;
     int64_t *(*slot)(void *ctx, int64_t life_id);

@@ -240,6 +240,27 @@ static int first_raw(struct thin *t, int64_t upto_ms, int64_t *ret_id)
     return rc == LT_ECORRUPT || !rc ? 1 : rc;
 }
 
+/* The first raw chunk says of none before it, and the life's row says when none is left (K6, K7): what was thinned is not
+ * missing. */
+static int relink(struct thin *t)
+{
+    struct life_full full;
+    int64_t id = 0;
+    int rc = first_raw(t, INT64_MAX, &id);
+    if (rc == 1 && t->raw.n && t->raw.prev_ms >= 0) {
+        t->raw.prev_ms = -1;
+        rc = db_run(t->s, STMT_CHUNK_DROP, t->err, VI(id));
+        return rc ? rc : chunk_put(t->s, t->life, 0, &t->raw, t->err);
+    }
+    if (rc)
+        return MIN(rc, 0);
+    rc = life_lookup(t->s, t->life, &full, t->err);
+    if (rc <= 0)
+        return rc;
+    full.raw_end_ms = MS_INVALID;
+    return life_write(t->s, &full, t->err);
+}
+
 static int thin_chunks(struct thin *t, int64_t upto_ms)
 {
     int64_t id;
@@ -256,6 +277,8 @@ static int thin_chunks(struct thin *t, int64_t upto_ms)
     }
     if (!rc)
         rc = flush_hour(t);
+    if (!rc)
+        rc = relink(t);
     for (int tier = 1; tier <= 2 && !rc; tier++)
         rc = tier_write(t, &t->tier[tier]);
     return rc;

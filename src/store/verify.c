@@ -70,6 +70,31 @@ static int check_word(struct verify *v, int64_t id, const char *owner, int64_t o
     return rc < 0 ? rc : 0;
 }
 
+/* Raw chunks of a life are apart, in order, linked, and end where its row says (K5, K6, K7). */
+static int check_links(struct verify *v, int64_t life, int64_t raw_end_ms)
+{
+    _cleanup_rows_ struct rows r = {0};
+    int64_t end = MS_INVALID;
+    int rc = rows_open(&r, v->s, STMT_CHUNK_LIFE, TABLE_CHUNK, v->err, VI(life), VI(0), VI(INT64_MIN), VI(INT64_MAX));
+    while (!rc && (rc = rows_next(&r, v->err)) == 1) {
+        int64_t from = rows_int(&r, 3), id = rows_int(&r, 0);
+        rc = chunk_head(v->s, &r, v->err);
+        bool bad = rc == LT_ECORRUPT;
+        rc = bad ? 0 : rc;
+        if (bad || rc)
+            continue;
+        int64_t gap = v->s->view->prev_gap;
+        if (end != MS_INVALID && from <= end)
+            reportf(v, "life %lld: chunk %lld begins before the one before it ends", (long long)life, (long long)id);
+        else if (end == MS_INVALID ? gap >= 0 : gap != from - end)
+            reportf(v, "life %lld: samples before chunk %lld are missing", (long long)life, (long long)id);
+        end = from + v->s->view->span_ms;
+    }
+    if (!rc && end != raw_end_ms)
+        reportf(v, "life %lld: its last chunk is not where its row says", (long long)life);
+    return finding(v, rc, "chunks of a life");
+}
+
 static int check_life(struct verify *v, const struct rows *r)
 {
     struct life_full l;
@@ -80,7 +105,8 @@ static int check_life(struct verify *v, const struct rows *r)
         reportf(v, "life %lld ended in a way this build does not know (%d)", (long long)l.id, l.end.cause); /* L3 */
     if (l.sum.samples && l.sum.first_ms > l.sum.last_ms)
         reportf(v, "life %lld ends before it begins", (long long)l.id); /* L4 */
-    return check_word(v, rows_int(r, 2), "life", l.id);
+    rc = check_word(v, rows_int(r, 2), "life", l.id);
+    return rc ? rc : check_links(v, l.id, l.raw_end_ms);
 }
 
 /* Footers are what the values say (C5). */
@@ -188,56 +214,12 @@ static int check_log(struct verify *v)
     return was_watch ? 0 : finding(v, lives_refresh(v->s, v->err), "sweeps");
 }
 
-/* Raw chunks of every life are apart, in order, and linked (K5, K6). */
-static int check_links(struct verify *v, int64_t life)
-{
-    _cleanup_rows_ struct rows r = {0};
-    int64_t end = -1;
-    int rc = rows_open(&r, v->s, STMT_CHUNK_LIFE, TABLE_CHUNK, v->err, VI(life), VI(0), VI(INT64_MIN), VI(INT64_MAX));
-    while (!rc && (rc = rows_next(&r, v->err)) == 1) {
-        int64_t from = rows_int(&r, 3);
-        rc = chunk_head(v->s, &r, v->err);
-        bool bad = rc == LT_ECORRUPT;
-        rc = bad ? 0 : rc;
-        if (bad || rc)
-            continue;
-        if (end >= 0 && from <= end)
-            reportf(v, "life %lld: chunk %lld begins before the one before it ends", (long long)life, (long long)rows_int(&r, 0));
-        else if (end >= 0 && v->s->view->prev_gap != from - end)
-            reportf(v, "life %lld: samples before chunk %lld are missing", (long long)life, (long long)rows_int(&r, 0));
-        end = from + v->s->view->span_ms;
-    }
-    return finding(v, rc, "chunks of a life");
-}
-
-static int check_all_links(struct verify *v)
-{
-    int64_t life = INT64_MIN;
-    for (;;) {
-        int rc;
-        {
-            _cleanup_rows_ struct rows r = {0};
-            rc = rows_open(&r, v->s, STMT_CHUNK_LIVES, TABLE_NONE, v->err, VI(life));
-            if (!rc)
-                rc = rows_next(&r, v->err);
-            if (rc == 1 && sqlite3_column_type(r.st, 0) == SQLITE_NULL)
-                return 0;
-            life = rc == 1 ? rows_int(&r, 0) : life;
-        }
-        rc = rc == 1 ? check_links(v, life) : finding(v, rc, "chunks by life");
-        if (rc)
-            return rc;
-    }
-}
-
 static int check_all(struct verify *v)
 {
     int rc = check_sqlite(v);
     if (!rc)
         rc = check_tables(v);
-    if (!rc)
-        rc = check_log(v);
-    return rc ? rc : check_all_links(v);
+    return rc ? rc : check_log(v);
 }
 
 int store_verify(struct store *s, store_verify_fn fn, void *ctx, struct err *err)
