@@ -129,6 +129,7 @@ static int measure(const struct options *o, pid_t root, struct err *err)
     struct watch *w;
     char selector[32];
     uint64_t allocs = 0;
+    long rss;
     int r = watch_open(&w, &config, &sink, err);
 
     if (r < 0)
@@ -148,6 +149,7 @@ static int measure(const struct options *o, pid_t root, struct err *err)
         sleep_ms(o->interval_ms);
     }
     watch_stats(w, &stats);
+    rss = rss_kb();
     allocs = mem_total_allocs() - allocs;
     watch_close(w);
     if (r < 0)
@@ -155,7 +157,7 @@ static int measure(const struct options *o, pid_t root, struct err *err)
     qsort(us, (size_t)o->sweeps, sizeof us[0], by_value);
     printf("%s%s: %zu rows: mean %.2f, min %.2f, median %.2f, max %.2f us per process-sample; own RSS %ld kB; "
            "%llu allocations in the loop\n", o->active ? "active" : "idle", stats.has_connector ? "" : ", no connector", sweep.n,
-           (double)total / 1e3 / o->sweeps / (double)sweep.n, us[0], us[o->sweeps / 2], us[o->sweeps - 1], rss_kb(),
+           (double)total / 1e3 / o->sweeps / (double)sweep.n, us[0], us[o->sweeps / 2], us[o->sweeps - 1], rss,
            (unsigned long long)allocs);
     return 0;
 }

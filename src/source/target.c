@@ -88,7 +88,7 @@ void target_presence(struct watch *w)
         else if (!present && t->present)
             watch_note(w, t, "gone", t->sel.kind == SELECT_PID ? "its process has ended and does not come back"
                                                                : "no process left; it is looked for at every sweep");
-        else if (!present && !t->said_waiting)
+        else if (!present && !t->said_waiting && !t->said_ambiguous)
             watch_note(w, t, "waiting", "nothing matches %.100s yet; it is looked for at every sweep", t->sel.text);
         t->said_waiting |= !present;
         t->present = present;
