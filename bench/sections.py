@@ -276,6 +276,17 @@ def csv_import(ctx):
     ]
 
 
+def diagnose(ctx):
+    """Analysis and verdict of a week at 30 s; reading the store is in the section above."""
+    out = subprocess.run([ctx.program("diagnose")], capture_output=True, text=True)
+    if out.returncode:
+        raise Missing(f"bench-diagnose: status {out.returncode}: {out.stderr.strip()[:200]}")
+    found = re.findall(r"^(.*?)\s{2,}([\d.]+) ms", out.stdout, flags=re.M)
+    if not found:
+        raise Missing("bench-diagnose printed no time")
+    return [row(name, [float(ms)], "ms", None if name.startswith("all") else 2) for name, ms in found]
+
+
 # ---- self-watch ----------------------------------------------------------------------------------------------------
 
 
@@ -306,5 +317,6 @@ SECTIONS = [
     ("events", "Forks, execs, exits", events),
     ("store", "The store", store),
     ("import", "Reading a long CSV", csv_import),
+    ("diagnose", "A verdict on a week of samples", diagnose),
     ("self", "Self-watch over a compressed 24 h", self_watch),
 ]
