@@ -35,7 +35,9 @@ class Runs:
         # Where stages share the machine's /dev/shm, what has lost its maker is told apart by user only (see
         # src/source/shm.h): a run that leaves segments behind then has the machine to itself, after all others.
         apart = can_isolate()
-        self.early = {key: self.pool.submit(self.perform, *key) for key in wanted if apart or not BY_NAME[key[0]].slots}
+        early = [key for key in wanted if apart or not BY_NAME[key[0]].slots]
+        early.sort(key=lambda key: -BY_NAME[key[0]].seconds * BY_NAME[key[0]].lives)  # the longest first, none left over
+        self.early = {key: self.pool.submit(self.perform, *key) for key in early}
         self.late, self.lock = {}, threading.Lock()
 
     def perform(self, name, clean):

@@ -135,8 +135,8 @@ SCENARIOS = [
         [Plant("files", 1, "POST /v1/attach", outcomes=("upstream_error",))], {"fds": LEAK, "files": LEAK}),
     Scenario(
         "recycled-workers", "error-path-fd", "workers",
-        [], {"fds": LEAK, "files": LEAK}, seconds=48.0, workers=2, max_requests=450, jitter=150,
-        notes="gunicorn recycles each worker after 450 to 600 requests: a sawtooth over many lives, and still a leak."),
+        [], {"fds": LEAK, "files": LEAK}, seconds=70.0, workers=2, max_requests=600, jitter=150,
+        notes="gunicorn recycles each worker after 600 to 750 requests: a sawtooth over many lives, and still a leak."),
 ]
 
 BY_NAME = {s.name: s for s in SCENARIOS}

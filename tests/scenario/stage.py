@@ -147,7 +147,8 @@ class Stage:
         config = os.path.join(os.path.dirname(os.path.abspath(__file__)), "service", "gunicorn.conf.py")
         self.service = self.start("service", [
             sys.executable, "-m", "gunicorn", "-c", config, "-w", str(self.scenario.workers), "--max-requests",
-            str(self.scenario.max_requests), "--max-requests-jitter", str(self.scenario.jitter), "--pid", self.pid_file, "scenario.service.app:app"],
+            str(self.scenario.max_requests), "--max-requests-jitter", str(self.scenario.jitter), "--pid", self.pid_file,
+            "scenario.service.app:app"],
             LT_FAULT=self.fault, LT_UPSTREAM=self.upstream_url, LT_FOLDER=self.state, LT_TMP=self.tmp,
             LT_SHM_PREFIX=self.shm_prefix, LT_SLOTS=str(self.scenario.slots), LT_ADDRESS_FILE=address_file)
         port = wait_for(lambda: read_number(address_file), "gunicorn", self.service, self.service.log)
