@@ -69,6 +69,6 @@ int puppet_end(struct puppet *p);                          /* kills and waits: t
 int puppet_wait(struct puppet *p);                         /* waits only */
 _Noreturn void puppet_run(int in, int out);                /* the process's own part */
 
-void kill_and_see_gone(pid_t pid);                         /* of a process that is not our child: until /proc has it no more */
+void kill_and_see_gone(pid_t pid);                         /* of a process that is not our child: until it has ended */
 
 #endif
