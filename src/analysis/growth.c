@@ -79,11 +79,13 @@ static double drawdown(const struct blocks *b)
 /* A leak of counts rises in every third of the run, the last one too, and hardly ever falls back. */
 static void judge_course(struct growth *g)
 {
-    double rise = g->last - g->first, share = rise / 3;
+    double rise = g->last - g->first, share = rise / 3, least;
 
     g->monotone = g->drawdown <= MAX(g->quantum, 0.15 * rise);
-    g->even = rise > 0 && g->third[0] >= 0.4 * share && g->third[1] >= 0.4 * share && g->third[2] >= 0.5 * share
-           && g->third[0] <= 2 * g->third[2] && g->r2 >= 0.9;
+    /* The straighter the line as a whole, the less a single third may owe to chance. */
+    least = g->r2 >= 0.95 ? 0.35 : 0.5;
+    g->even = rise > 0 && g->r2 >= 0.9 && g->third[0] >= 0.35 * share && g->third[1] >= 0.35 * share && g->third[2] >= least * share
+           && g->third[0] <= g->third[2] / (least * 0.9) && g->half[1] >= 0.5 * g->half[0];
 }
 
 /* Growth over its typical jump, jumps weighted by their size: one 64 MB heap is one quantum, a thousand pages are many. */

@@ -136,7 +136,18 @@ static bool traffic_explains(const struct start *in_order, size_t n, double tau_
     return of_order > 0.2 || of_floor > MIN(0.5, tau_of_order - 0.3);
 }
 
-/* methods.md 2.7: tau > 0.5, p < 0.05 (0.01 where more lives allow it) and the Theil-Sen lower bound above zero, over at least four lives. */
+/* One jump, flat before and after it, is a change that came with a restart, not growth from restart to restart. */
+static bool one_jump(const double *y, size_t n)
+{
+    double most = 0;
+
+    for (size_t i = 1; i < n; i++)
+        most = MAX(most, y[i] - y[i - 1]);
+    return most > 0.7 * (y[n - 1] - y[0]);
+}
+
+/* methods.md 2.7: Kendall's tau and p, and the Theil-Sen lower bound above zero, over at least four lives. tau > 0.7 here,
+ * since starts at odd hours make 0.6; p < 0.01 where there are enough lives for it. */
 void starts_measure(struct starts *ret, const struct series *s, enum metric_id m, struct work *w)
 {
     struct start st[THEIL_SEN_MAX];
@@ -157,7 +168,7 @@ void starts_measure(struct starts *ret, const struct series *s, enum metric_id m
     }
     stats_kendall(y, ret->n, &ret->tau, &ret->p);
     stats_theil_sen(x, y, ret->n, &slope, &ret->slope_lo);
-    ret->rising = ret->tau > 0.5 && ret->p < (ret->n < 6 ? 0.05 : 0.01) && ret->slope_lo > 0;
+    ret->rising = ret->tau > 0.7 && ret->p < (ret->n < 6 ? 0.05 : 0.01) && ret->slope_lo > 0 && !one_jump(y, ret->n);
     /* What lies outside the process does not follow its traffic. */
     if (metrics[m].scope == METRIC_SCOPE_P && traffic_explains(st, ret->n, ret->tau))
         ret->rising = false;

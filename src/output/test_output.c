@@ -403,4 +403,5 @@ static void test_doctor(void **state)
     page_release(&p);
 }
 
-HARNESS_MAIN(CASE(test_pages), CASE(test_colour_changes_no_word), CASE(test_json_keeps_the_contract), CASE(test_anything_gives_a_whole_document), CASE(test_json_page), CASE(test_doctor))
+HARNESS_MAIN(CASE(test_pages), CASE(test_colour_changes_no_word), CASE(test_json_keeps_the_contract), CASE(test_anything_gives_a_whole_document),
+             CASE(test_json_page), CASE(test_doctor))

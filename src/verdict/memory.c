@@ -70,8 +70,9 @@ static bool calm_within(struct series_verdict *v)
 
     if (in->lives < 3 || in->rising || (double)in->calm < 0.7 * (double)in->lives)
         return false;
-    say(v, VERDICT_OK, CLASS_FLAT, "flat within each process", "%s: the sum jumps as processes are replaced; within %zu of %zu of them it did not grow, within none did it rise evenly",
-        name_of(v), in->calm, in->lives);
+    say(v, VERDICT_OK, CLASS_FLAT, "flat within each process",
+        "%s: the sum jumps as processes are replaced; within %zu of %zu of them it did not grow, within none did it rise evenly", name_of(v),
+        in->calm, in->lives);
     return true;
 }
 
