@@ -12,6 +12,7 @@ int schema_open(struct store *s, struct err *err);   /* pragmas, creation, migra
 int schema_set_up(struct store *s, struct err *err); /* pragmas of every connection */
 int schema_migrate(struct store *s, int64_t from, struct err *err);
 extern const int schema_version;
+extern const char schema_objects[];                  /* their quoted names, for a test */
 
 /* ---- lock.c ---- */
 int lock_take(struct store *s, struct err *err);

@@ -7,6 +7,7 @@
 #include "store/parts.h"
 
 #define QUEUE_DEFAULT (8 << 20)
+#define GAPS_MAX 10000
 
 struct record { uint32_t len; uint32_t type; }; /* then len bytes */
 
@@ -128,7 +129,9 @@ static int write_gap(struct store *s, int64_t from_ms, int64_t to_ms, const char
 {
     int64_t last;
     int rc = db_number(s, STMT_GAP_LAST, &last, err);
-    return rc ? rc : db_put(s, STMT_GAP_PUT, TABLE_GAP, err, VI(last + 1), VI(from_ms), VI(to_ms), VT(why));
+    if (!rc)
+        rc = db_put(s, STMT_GAP_PUT, TABLE_GAP, err, VI(last + 1), VI(from_ms), VI(to_ms), VT(why));
+    return rc || last < GAPS_MAX ? rc : db_run(s, STMT_GAP_TRIM, err, VI(GAPS_MAX));
 }
 
 static int write_record(struct store *s, struct hist_batch *batch, uint32_t type, const char *p, size_t len, struct err *err)

@@ -42,6 +42,8 @@ const int schema_version = (int)ARRAY_SIZE(steps);
 #define OBJECTS "'chunk','chunk_life','event','event_time','gap','hist','hist_life','life','life_key','meta','request'," \
                 "'rseries','rseries_key','sweep','target','target_name','word','word_text'"
 
+const char schema_objects[] = OBJECTS;
+
 static int run(struct store *s, const char *text, struct err *err)
 {
     int rc = sqlite3_exec(s->db, text, NULL, NULL, NULL);

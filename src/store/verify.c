@@ -140,7 +140,7 @@ static void check_bins(struct verify *v, int64_t id, int64_t tier, const struct 
             return;
         }
     for (uint64_t left = c->mask; left; left &= left - 1) {
-        int64_t (*p)[COLUMN_MAX] = (int64_t (*)[COLUMN_MAX])c->v[__builtin_ctzll(left)];
+        const int64_t (*p)[COLUMN_MAX] = c->v[__builtin_ctzll(left)];
         for (size_t i = 0; i < c->n; i++)
             if (p[PART_MIN][i] > p[PART_P10][i] || p[PART_P10][i] > p[PART_MAX][i] || p[PART_MIN][i] > p[PART_FIRST][i] ||
                 p[PART_FIRST][i] > p[PART_MAX][i] || p[PART_MIN][i] > p[PART_LAST][i] || p[PART_LAST][i] > p[PART_MAX][i]) { /* T2 */
