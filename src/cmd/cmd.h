@@ -82,5 +82,7 @@ struct json_t;
 /* Prints one JSON document (indented, one trailing newline) on stdout and drops the reference; LT_ENOMEM when doc is NULL. */
 int cmd_print_json(struct json_t *doc, struct err *err);
 struct json_t *cmd_json_time(int64_t wall_ns); /* RFC 3339 UTC, null for CLOCK_INVALID */
+/* Text that others wrote (paths, names, selectors): made printable first, since a JSON string takes valid UTF-8 only. */
+struct json_t *cmd_json_text(const char *text);
 
 #endif

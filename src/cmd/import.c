@@ -22,6 +22,7 @@
 #include "source/csv.h"
 #include "store/store.h"
 
+#define TARGET_NAME_MAX 64
 #define PROGRESS_MIN_BYTES (8 << 20) /* smaller files are done before anybody looks */
 
 static const char *const kind_names[] = { [CSV_CURVE] = "curve", [CSV_REQUESTS] = "requests", [CSV_EVENTS] = "events" };
@@ -95,6 +96,8 @@ static int find_kind(const struct args *args, int fd, enum csv_kind *ret, struct
         return 0;
     }
     ssize_t n = pread(fd, head, sizeof head, 0);
+    if (n < 0 && errno != ESPIPE)
+        return cmd_errno(err, errno, args->pos[1], "name a CSV file that can be read");
     if (n < 0)
         return err_set(err, LT_EUSAGE, "%s: a pipe does not show its kind beforehand; add --kind curve, requests or events", args->pos[1]);
     int kind = import_guess(head, (size_t)n);
@@ -172,7 +175,8 @@ static json_t *report_json(const struct args *args, const struct importer *im, c
     json_t *bad = json_array();
     for (size_t i = 0; i < rep->nbad; i++)
         json_array_append_new(bad, json_pack("{s:I, s:s}", "line", (json_int_t)rep->bad_lines[i].line, "why", rep->bad_lines[i].why));
-    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o}", "target", args->pos[0], "file", args->pos[1], "kind",
+    return json_pack("{s:o, s:o, s:s, s:I, s:I, s:o, s:o, s:o}", "target", cmd_json_text(args->pos[0]), "file",
+                     cmd_json_text(args->pos[1]), "kind",
                      kind_names[im->kind], "rows", (json_int_t)im->written, "bad", (json_int_t)rep->bad, "bad_lines", bad, "from",
                      cmd_json_time(im->from_ns), "to", cmd_json_time(im->to_ns));
 }
@@ -222,12 +226,26 @@ static int import_fd(const struct args *args, int fd, struct err *err)
     return r ? r : answer(args, im, &report, err);
 }
 
+/* Every answer shows the name: what would steer a terminal, or is no text, is refused before anything is made. */
+static int check_name(const char *name, struct err *err)
+{
+    char copy[TARGET_NAME_MAX];
+    size_t len = str_copy(copy, sizeof copy, name);
+    str_printable(copy);
+    if (len && len < sizeof copy && str_eq(copy, name))
+        return 0;
+    return err_set(err, LT_EUSAGE, "TARGET: not a name of 1 to %d printable bytes; choose another", TARGET_NAME_MAX - 1);
+}
+
 static int import_run(const struct args *args, struct err *err)
 {
+    int r = check_name(args->pos[0], err);
+    if (r)
+        return r;
     int fd = open_file(args->pos[1], err);
     if (fd < 0)
         return fd;
-    int r = import_fd(args, fd, err);
+    r = import_fd(args, fd, err);
     fd_close(fd);
     return r;
 }

@@ -3,6 +3,8 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
 #include "cmd/cmd.h"
 
 int cmd_print_json(struct json_t *doc, struct err *err)
@@ -19,4 +21,13 @@ struct json_t *cmd_json_time(int64_t wall_ns)
 {
     char text[CLOCK_TEXT_MAX];
     return wall_ns == CLOCK_INVALID ? json_null() : json_string(clock_rfc3339(wall_ns, text));
+}
+
+struct json_t *cmd_json_text(const char *text)
+{
+    _cleanup_mem_ char *copy = mem_strdup(text);
+    if (!copy)
+        return NULL;
+    str_printable(copy);
+    return json_string(copy);
 }

@@ -41,7 +41,7 @@ static int mark_run(const struct args *args, struct err *err)
     int c = store_close(store, r ? &close_err : err);
     r = r ? r : c;
     if (!r && args->json)
-        return cmd_print_json(json_pack("{s:s, s:o, s:s, s:s}", "target", args->pos[0], "at", cmd_json_time(at), "kind",
+        return cmd_print_json(json_pack("{s:o, s:o, s:s, s:s}", "target", cmd_json_text(args->pos[0]), "at", cmd_json_time(at), "kind",
                                         args_str(args, "kind"), "text", text), err);
     if (!r && !args->quiet)
         printf("%s  %s  %s: %s\n", clock_rfc3339(at, when), args->pos[0], args_str(args, "kind"), text);

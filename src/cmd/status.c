@@ -54,7 +54,21 @@ static int on_target(void *ctx, const struct target_row *row)
     *t = (struct target_status){ .id = row->id, .first_ns = row->first_ns, .last_ns = row->last_ns, .samples = row->samples };
     str_copy(t->name, sizeof t->name, row->name);
     str_copy(t->selector, sizeof t->selector, row->selector);
+    str_printable(t->name); /* cut or not, whoever wrote them */
+    str_printable(t->selector);
     return 0;
+}
+
+/* They come oldest first: of the older half those that have ended make room. */
+static void forget_oldest(struct status *s)
+{
+    struct life_status *l = s->lives.items;
+    size_t kept = 0;
+    for (size_t i = 0; i < s->lives.n; i++)
+        if (i >= s->lives.n / 2 || l[i].end.cause == LIFE_RUNNING)
+            l[kept++] = l[i];
+    s->cut = true;
+    s->lives.n = kept;
 }
 
 static int on_life(void *ctx, const struct life_row *row)
@@ -66,6 +80,8 @@ static int on_life(void *ctx, const struct life_row *row)
         s->cur->running++;
     else if (row->end.cause < LIFE_END_N)
         s->cur->ended[row->end.cause]++;
+    if (s->keep_lives && s->lives.n == s->lives.max)
+        forget_oldest(s);
     struct life_status *l = s->keep_lives ? vec_push(&s->lives) : NULL;
     s->cut |= s->keep_lives && !l;
     if (l) {
@@ -73,6 +89,7 @@ static int on_life(void *ctx, const struct life_row *row)
         *l = (struct life_status){ row->info.key.pid, row->info.start_wall_ns, row->last_ns, row->end, row->samples,
                                    row->first[mem], row->last[mem], row->last[METRIC_FDS], "" };
         str_copy(l->role, sizeof l->role, *row->info.role ? row->info.role : row->info.comm);
+        str_printable(l->role);
     }
     return 0;
 }
@@ -158,7 +175,7 @@ static json_t *status_json(const struct status *s)
         json_array_append_new(targets, target_json(s, t));
     VEC_EACH(const struct life_status, l, &s->lives)
         json_array_append_new(lives, life_json(l));
-    json_t *doc = json_pack("{s:s, s:o, s:I, s:o, s:o}", "store", s->path, "now", cmd_json_time(s->now_ns), "store_bytes",
+    json_t *doc = json_pack("{s:o, s:o, s:I, s:o, s:o}", "store", cmd_json_text(s->path), "now", cmd_json_time(s->now_ns), "store_bytes",
                             (json_int_t)(s->info.file_bytes + s->info.wal_bytes), "watcher_pid",
                             s->info.watcher_pid ? json_integer(s->info.watcher_pid) : json_null(), "targets", targets);
     if (doc && s->keep_lives)
@@ -173,10 +190,13 @@ static json_t *status_json(const struct status *s)
 /* Text cut to `cells`, its end shown by "~". */
 static const char *cut(const char *s, size_t cells, char out[256])
 {
-    if (str_width(s) <= cells)
-        str_copy(out, 256, s);
-    else
-        str_fmt(out, 256, "%.*s~", (int)(cells - 1), s);
+    size_t n = str_copy(out, 256, s);
+    if (n < 256 && str_width(out) <= cells)
+        return out;
+    n = MIN(n, (size_t)254);
+    for (out[n] = '\0'; n && ((((unsigned char)s[n] & 0xc0) == 0x80) || str_width(out) > cells - 1);)
+        out[--n] = '\0';
+    str_copy(out + n, 256 - n, "~");
     return out;
 }
 
@@ -236,7 +256,7 @@ static void life_table(const struct status *s, int64_t most)
     if ((int64_t)s->lives.n > most)
         printf("%zu more ended before; --lives N shows them\n", s->lives.n - (size_t)most);
     if (s->cut)
-        printf("only %d processes were read\n", LIVES_MAX);
+        printf("of the processes that have ended only the last ones are listed\n");
 }
 
 static void status_text(const struct status *s, const struct args *args)
@@ -264,12 +284,16 @@ static int status_run(const struct args *args, struct err *err)
 {
     _cleanup_mem_ struct status *s = mem_zalloc(1, sizeof *s);
     struct store *store;
+    int r;
     if (!s)
         return err_set(err, LT_ENOMEM, "the answer: no memory for it; free some and try again");
     vec_init(&s->targets, sizeof(struct target_status), TARGETS_MAX);
     vec_init(&s->lives, sizeof(struct life_status), LIVES_MAX);
     s->now_ns = clock_wall_ns();
-    int r = cmd_db_path(args, false, s->path, sizeof s->path, err);
+    if (args_num(args, "lives", 0) < 0)
+        r = err_set(err, LT_EUSAGE, "--lives %s: below 0; write a number such as 20", args_str(args, "lives"));
+    else
+        r = cmd_db_path(args, false, s->path, sizeof s->path, err);
     if (!r)
         r = cmd_open_store(args, &store, err);
     if (!r) {

@@ -20,7 +20,7 @@ static void on_damage(void *ctx, const char *line)
     struct verify *v = ctx;
     v->n++;
     if (v->json)
-        json_array_append_new(v->lines, json_string(line));
+        json_array_append_new(v->lines, cmd_json_text(line));
     else
         printf("damaged: %s\n", line);
 }
@@ -46,7 +46,7 @@ static int verify_run(const struct args *args, struct err *err)
         return r;
     }
     if (args->json) {
-        json_t *doc = json_pack("{s:s, s:b, s:o}", "store", path, "sound", !r, "damage", v.lines);
+        json_t *doc = json_pack("{s:o, s:b, s:o}", "store", cmd_json_text(path), "sound", !r, "damage", v.lines);
         int e = cmd_print_json(doc, err);
         return e ? e : r != 0;
     }
@@ -81,7 +81,7 @@ static json_t *info_json(const char *path, const struct store_info *i)
             (json_int_t)i->tier[t].chunks, "samples", (json_int_t)i->tier[t].samples, "values", (json_int_t)i->tier[t].values,
             "bytes", (json_int_t)i->tier[t].bytes, "from", cmd_json_time(i->tier[t].chunks ? i->tier[t].from_ns : CLOCK_INVALID),
             "to", cmd_json_time(i->tier[t].chunks ? i->tier[t].to_ns : CLOCK_INVALID)));
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o?}", "store", path, "schema_version",
+    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o?}", "store", cmd_json_text(path), "schema_version",
         (json_int_t)i->schema_version, "file_bytes", (json_int_t)i->file_bytes, "wal_bytes", (json_int_t)i->wal_bytes,
         "budget_bytes", (json_int_t)i->budget_bytes, "targets", (json_int_t)i->targets, "lives", (json_int_t)i->lives, "events",
         (json_int_t)i->events, "gaps", (json_int_t)i->gaps, "request_rows", (json_int_t)i->request_rows, "histogram_rows",

@@ -177,3 +177,25 @@ def test_memory_is_bounded(cli):
         limit = resource.RLIM_INFINITY  # a sanitizer's shadow alone is larger
     done = cli.run("import", "api", path, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
     assert "800,000 rows" in done.stdout
+
+
+def test_names_that_would_steer_the_terminal_are_refused(cli):
+    c = write(cli, "c.csv", curve(10))
+    for name in ("ev\x1b[31mil", os.fsdecode(b"\xff"), "two\nlines", "", "x" * 64):
+        assert "not a name of 1 to 63 printable bytes" in cli.fails("import", name, c, status=2)
+    assert not cli.db.exists()
+    cli.run("import", "größe", c)
+    assert [t["name"] for t in cli.json("status")["targets"]] == ["größe"]
+
+
+def test_paths_that_are_no_text_are_shown_all_the_same(cli):
+    odd = os.fsdecode(b"odd\xff\x1b[31m")
+    os.rename(cli.folder / write(cli, "c.csv", curve(10)), cli.folder / odd)
+    db = ("--db", odd + ".db")
+    assert cli.json("import", "api", odd, *db)["file"] == "odd??[31m"
+    for verb in (("status",), ("store", "info"), ("store", "verify")):
+        assert cli.json(*verb, *db)["store"] == "odd??[31m.db"
+
+
+def test_a_folder_is_no_file(cli):
+    assert "Is a directory" in cli.fails("import", "api", cli.folder, status=3)

@@ -50,6 +50,14 @@ def test_children_are_lives_and_their_end_is_kept(cli, service):
         assert lives[child]["signal"] == signal.SIGKILL
 
 
+def test_a_selector_that_is_no_text_is_shown_all_the_same(cli):
+    odd = os.fsdecode(b"cmd:^nothing like it\xff\x1b")
+    done = cli.json("watch", f"odd={odd}", "--once", status=3)
+    assert done["targets"][0]["selector"] == "cmd:^nothing like it??"
+    assert [t["selector"] for t in cli.json("status")["targets"]] == ["cmd:^nothing like it??"]
+    assert "\x1b" not in cli.run("status").stdout
+
+
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_stop_is_clean(cli, service, sig):
     p = cli.watch(f"api=pid:{service.pid}", "--interval", "20ms")

@@ -51,6 +51,8 @@ struct top_row *top_rows_add(struct top_rows *t, int64_t life_id, const struct l
         r->v[m] = METRIC_NA;
     str_copy(r->target, sizeof r->target, target);
     str_copy(r->what, sizeof r->what, *info->role ? info->role : info->comm);
+    str_printable(r->target); /* a selector as it was typed, and cut */
+    str_printable(r->what);
     return r;
 }
 

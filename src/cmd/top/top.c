@@ -170,6 +170,7 @@ static int top_run(const struct args *args, struct err *err)
     if (r)
         return r;
     str_fmt(t.view.title, sizeof t.view.title, "%s", args->npos ? args->pos[0] : "all targets");
+    str_printable(t.view.title);
     top_rows_init(&t.rows);
     buf_init(&t.frame, FRAME_MAX);
     r = run_view(&t, args, err);
