@@ -51,7 +51,7 @@ static int sweep(struct watching *w, struct err *err)
     w->recorder.sweep_ns = sweep_clock_next(&w->clock, &now, &gap);
     int r = watch_sweep(w->watch, w->recorder.sweep_ns, &sw, err);
     if (r) { /* a watch that lasts weeks does not end for one bad sweep; --once does */
-        recorder_say(&w->recorder, r, err);
+        recorder_failed(&w->recorder, r, err);
         w->failed++;
         return w->once ? r : 0;
     }
@@ -86,7 +86,12 @@ static int open_timer(const struct watching *w, int64_t first_boot_ns, struct er
 }
 
 /* Where the loop stands. Times are of the boot clock. */
-struct schedule { int timer; int64_t end_ns, watchdog_ns; struct notify notify; };
+struct schedule {
+    int timer;
+    int64_t end_ns, watchdog_ns;
+    struct notify notify;
+    bool deaf;             /* events could not be taken: not asked for again before the next sweep */
+};
 
 static struct timespec time_left(const struct schedule *s, int64_t now)
 {
@@ -95,11 +100,12 @@ static struct timespec time_left(const struct schedule *s, int64_t now)
     return (struct timespec){ left / NS_PER_S, left % NS_PER_S };
 }
 
-static int on_timer(struct watching *w, const struct schedule *s, struct err *err)
+static int on_timer(struct watching *w, struct schedule *s, struct err *err)
 {
     uint64_t ticks = 0;
     if (read(s->timer, &ticks, sizeof ticks) != sizeof ticks)
         return 0; /* woken for nothing */
+    s->deaf = false;
     w->missed += ticks - 1;
     return sweep(w, err);
 }
@@ -117,16 +123,18 @@ static int turn(struct watching *w, struct schedule *s, struct err *err)
     struct pollfd p[] = {
         { .fd = cmd_signal_fd(), .events = POLLIN },
         { .fd = s->timer, .events = POLLIN },
-        { .fd = watch_event_fd(w->watch), .events = POLLIN },
+        { .fd = s->deaf ? -1 : watch_event_fd(w->watch), .events = POLLIN },
     };
     struct timespec left = time_left(s, clock_boot_ns());
     if (ppoll(p, ARRAY_SIZE(p), &left, NULL) < 0 && errno != EINTR)
         return cmd_errno(err, errno, "waiting for the next sweep", "start the watch again");
-    int r = 0;
-    if (p[2].revents)
-        r = watch_events(w->watch, err);
-    if (!r && p[1].revents)
-        r = on_timer(w, s, err);
+    int r = p[2].revents ? watch_events(w->watch, err) : 0;
+    if (r) { /* as with a bad sweep */
+        recorder_failed(&w->recorder, r, err);
+        w->failed++;
+        s->deaf = true;
+    }
+    r = p[1].revents ? on_timer(w, s, err) : 0;
     feed_watchdog(s, clock_boot_ns());
     return r;
 }

@@ -19,6 +19,23 @@ void recorder_release(struct recorder *r)
     map_release(&r->lives);
 }
 
+/* Says a failure once, and once when it is over (now == 0). */
+static void say(struct recorder *r, int now, const struct err *err)
+{
+    char kept[UNITS_TEXT_MAX];
+    if (now == r->failing)
+        return;
+    watching_clear_line();
+    if (now == LT_EFULL)
+        log_warn("%s; sampling goes on, the last hour is kept in memory (%s now) and written when there is room", err->text,
+                 units_bytes((double)store_queued_bytes(r->store), kept));
+    else if (now)
+        log_warn("%s; sampling goes on, and what was not written is tried again with every sweep", err->text);
+    else
+        log_warn("the store is written again; nothing newer than an hour was lost");
+    r->failing = now;
+}
+
 static size_t target_index(const struct recorder *r, int64_t target_id)
 {
     size_t i = 0;
@@ -58,8 +75,11 @@ static void on_end(void *ctx, int64_t life_id, const struct life_end *end, const
     uint64_t i;
     if (r->floor_ns != CLOCK_INVALID && e.wall_ns < r->floor_ns)
         e.wall_ns = r->floor_ns; /* the clock was set back */
-    if (store_life_end(r->store, life_id, &e, last, &err))
-        log_warn("the end of a process is not recorded: %s", err.text);
+    int failed = store_life_end(r->store, life_id, &e, last, &err);
+    if (failed)
+        r->unwritten++;
+    if (failed && !r->failing) /* while the store fails that was said, and thousands may end */
+        say(r, failed, &err);
     if (map_get(&r->lives, (uint64_t)life_id, &i)) {
         map_remove(&r->lives, (uint64_t)life_id);
         ((struct watched *)vec_at(r->targets, i))->lives--;
@@ -92,22 +112,6 @@ struct watch_sink recorder_sink(struct recorder *r)
     return (struct watch_sink){ .ctx = r, .begin = on_begin, .end = on_end, .note = on_note, .histogram = on_histogram };
 }
 
-void recorder_say(struct recorder *r, int now, const struct err *err)
-{
-    char kept[UNITS_TEXT_MAX];
-    if (now == r->failing)
-        return;
-    watching_clear_line();
-    if (now == LT_EFULL)
-        log_warn("%s; sampling goes on, the last hour is kept in memory (%s now) and written when there is room", err->text,
-                 units_bytes((double)store_queued_bytes(r->store), kept));
-    else if (now)
-        log_warn("%s; sampling goes on, and what was not written is tried again with every sweep", err->text);
-    else
-        log_warn("the store is written again; nothing newer than an hour was lost");
-    r->failing = now;
-}
-
 void recorder_put(struct recorder *r, const struct sweep *sweep, const struct sweep_gap *gap)
 {
     struct err err = { 0 };
@@ -120,7 +124,14 @@ void recorder_put(struct recorder *r, const struct sweep *sweep, const struct sw
         r->unwritten++;
     r->floor_ns = sweep->wall_ns;
     int c = store_commit(r->store, e ? NULL : &err);
-    recorder_say(r, c ? c : e, &err);
+    say(r, c ? c : e, &err);
+}
+
+void recorder_failed(struct recorder *r, int code, const struct err *err)
+{
+    struct err why = { 0 };
+    int c = store_commit(r->store, &why);
+    say(r, c ? c : code, c ? &why : err);
 }
 
 void recorder_end_stale(struct recorder *r)

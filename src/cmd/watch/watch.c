@@ -166,7 +166,7 @@ static json_t *summary(const struct watching *w, const struct vec *targets)
     json_t *list = json_array();
     watch_stats(w->watch, &st);
     VEC_EACH(const struct watched, t, targets)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:b}", "name", t->name, "selector", t->selector, "lives",
+        json_array_append_new(list, json_pack("{s:s, s:o, s:I, s:b}", "name", t->name, "selector", cmd_json_text(t->selector), "lives",
                                               (json_int_t)t->begun, "present", (int)(t->lives > 0)));
     return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "targets", list, "sweeps", (json_int_t)w->sweeps, "missed",
                      (json_int_t)w->missed, "failed", (json_int_t)w->failed, "gaps", (json_int_t)w->gaps, "samples",

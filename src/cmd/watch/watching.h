@@ -68,8 +68,9 @@ void recorder_release(struct recorder *r);
 struct watch_sink recorder_sink(struct recorder *r);
 /* Puts the sweep and commits. A disk that is full, or fails, is said once and once more when it works again. */
 void recorder_put(struct recorder *r, const struct sweep *sweep, const struct sweep_gap *gap);
-/* Says a failure once, and once when it is over (now == 0). */
-void recorder_say(struct recorder *r, int now, const struct err *err);
+/* A sweep, or the events between two, could not be taken. What is queued is written all the same: a full queue may be
+ * why, and then there is room again. */
+void recorder_failed(struct recorder *r, int code, const struct err *err);
 /* After the first sweep: lives an earlier watch left running, and this one did not find, have ended. */
 void recorder_end_stale(struct recorder *r);
 
