@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <string.h>
 #include <sys/xattr.h>
@@ -198,32 +199,40 @@ static bool is_ip_name(const char *name)
     return false;
 }
 
-static bool still_same(int pid_dirfd, const struct fd_socket *fs)
+static bool is_socket(int dirfd, const char *path, uint64_t inode)
 {
-    char path[32], want[48], link[48];
+    char want[48], link[48];
 
-    str_fmt(path, sizeof path, "fd/%d", fs->fd);
-    str_fmt(want, sizeof want, "socket:[%llu]", (unsigned long long)fs->inode);
-    ssize_t n = readlinkat(pid_dirfd, path, link, sizeof link - 1);
+    str_fmt(want, sizeof want, "socket:[%llu]", (unsigned long long)inode);
+    ssize_t n = readlinkat(dirfd, path, link, sizeof link - 1);
     if (n < 0)
         return false;
     link[n] = '\0';
     return str_eq(link, want);
 }
 
+/* What the descriptor is may change at any moment, to a file on a file system that never answers. So it is looked at before it
+ * is followed; then it is held (O_PATH opens nothing and keeps nothing from closing) and looked at again, and only what is
+ * held is asked. */
 static enum name_class ask_name(struct sockets *s, int pid_dirfd, const struct fd_socket *fs)
 {
-    char path[64], name[64];
+    char path[48], name[64];
 
     s->stats.names_asked++;
-    str_fmt(path, sizeof path, "/proc/self/fd/%d/fd/%d", pid_dirfd, fs->fd);
-    if (!still_same(pid_dirfd, fs)) /* before: what is followed is a socket; after: it is this one */
+    str_fmt(path, sizeof path, "fd/%d", fs->fd);
+    if (!is_socket(pid_dirfd, path, fs->inode))
+        return NAME_GONE;
+    _cleanup_fd_ int held = fd_open(pid_dirfd, path, O_PATH, 0);
+    if (held < 0)
+        return held == -ENOENT ? NAME_GONE : NAME_DENIED;
+    str_fmt(path, sizeof path, "/proc/self/fd/%d", held);
+    if (!is_socket(AT_FDCWD, path, fs->inode))
         return NAME_GONE;
     ssize_t n = getxattr(path, "system.sockprotoname", name, sizeof name - 1);
     if (n < 0)
-        return errno == ENOENT ? NAME_GONE : NAME_DENIED;
+        return NAME_DENIED;
     name[n] = '\0';
-    return still_same(pid_dirfd, fs) ? is_ip_name(name) ? NAME_IP : NAME_OTHER : NAME_GONE;
+    return is_ip_name(name) ? NAME_IP : NAME_OTHER;
 }
 
 static enum name_class name_of(struct sockets *s, int pid_dirfd, const struct fd_socket *fs)

@@ -9,8 +9,8 @@
  * A socket with a row: TCP (v4 and v6, in any state that a descriptor can have; TIME_WAIT and half-open requests belong to
  * no process), UDP, unix. SOCKETS_NO_ROW: an IP socket (TCP, UDP or MPTCP, v4 or v6) without a row. That it is one is not
  * guessed from the missing row, since netlink, packet, vsock, raw and other families have none either: the kernel's own name
- * of the socket (xattr system.sockprotoname of the open descriptor) is asked, once per inode, and after it the link is read
- * again, so that a number closed and reused meanwhile is not mistaken. A socket that closed meanwhile counts nowhere.
+ * of the socket (xattr system.sockprotoname of what is held by O_PATH) is asked, once per inode, after its link was read, so
+ * that a number closed and reused meanwhile is not mistaken. A socket that closed meanwhile counts nowhere.
  * MPTCP sockets share their inode with their first TCP subflow, so they are in the TCP table.
  *
  * Inode numbers of sockets are unique on a machine, so all namespaces share one table.
