@@ -78,6 +78,7 @@ struct growth {
     double r2;                 /* share of the floors' variation a straight line explains */
     double drawdown;           /* deepest fall below an earlier floor */
     bool monotone;             /* the floors hardly fall back */
+    double late;               /* gained in the second half of the work */
     bool even;                 /* every third has its share of the rise, and a straight line explains it */
     double quanta;             /* growth in units of its typical jump */
     double quantum;            /* the smallest jump that counts */
@@ -126,6 +127,7 @@ struct starts {
 struct within {
     size_t lives;              /* looked at: workers when there are three and more, else roots */
     size_t rising;             /* of these, those that rose evenly and by more than the band */
+    size_t maybe;              /* counts: that gained something in the second half of their work too, rising ones included */
     size_t calm;               /* of these, those that did not rise, and whose growth would have shown */
     double median_rise;        /* of the rising ones */
     double per_kreq, per_hour; /* of all lives together; NaN when not known */

@@ -137,6 +137,7 @@ static void measure_parts(struct growth *g, const struct blocks *b)
         g->third[i] = at[i + 1] - at[i];
     g->first = at[0];
     g->last = at[3];
+    g->late = at[3] - blocks_level(b, half > edge / 2 ? half - edge / 2 : 0, half + (edge + 1) / 2);
 }
 
 #define ARENAS (1.5 * (1 << 20)) /* language runtimes take memory by the MiB: one or two late ones are no growth */

@@ -195,6 +195,14 @@ static bool rises(const struct growth *g, bool memory)
     return g->monotone && g->r2 >= 0.9 && g->half[0] > 0 && g->half[1] >= 0.5 * g->half[0];
 }
 
+/* Less than that: a service on a busy machine starts late, drains at its end, and loses descriptors in between. */
+static bool may_rise(const struct growth *g)
+{
+    double rise = g->last - g->first;
+
+    return rise >= 10 * g->quantum && rise > g->band && g->drawdown <= 0.25 * rise && g->late >= 0.25 * rise;
+}
+
 static size_t count_workers(const struct series *s, enum metric_id m)
 {
     struct curve c;
@@ -250,6 +258,7 @@ void within_measure(struct within *in, const struct series *s, enum metric_id m,
             continue;
         if (rises(&g, memory))
             rise[in->rising++] = g.last - g.first;
+        in->maybe += !memory && (rises(&g, memory) || may_rise(&g));
         in->calm += g.slope.lo * g.x_span <= g.band && g.visible <= 0.3 * g.level + 10 * quantum;
         total += g.rise * (double)l->own->n / (double)(c.to - c.from);
         in->lives++;

@@ -31,7 +31,9 @@ static int read_plan(const struct args *args, struct plan *p, struct err *err)
         return err_set(err, LT_EUSAGE, "%s: not a process id; give a number, as ps shows it", args->pos[0]);
     p->pid = (int32_t)pid;
     p->length_ns = args_num(args, "for", 60 * NS_PER_S);
-    p->interval_ns = args_num(args, "interval", p->length_ns / 120);
+    if (p->length_ns < NS_PER_S)
+        return err_set(err, LT_EUSAGE, "--for: a look of less than a second sees nothing; give 1s or more");
+    p->interval_ns = args_num(args, "interval", MAX(p->length_ns / 120, 20 * NS_PER_MS));
     if (p->interval_ns < 20 * NS_PER_MS || p->interval_ns > p->length_ns / 10)
         return err_set(err, LT_EUSAGE, "--interval: between 20ms and a tenth of --for; leave it out for the best one");
     while ((dir = args_next(args, "tmp", &pos))) {

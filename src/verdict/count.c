@@ -161,6 +161,20 @@ static bool outlives(struct series_verdict *v)
     return true;
 }
 
+/* The same seen less clearly: enough not to say that all is well. */
+static bool may_rise_within(struct series_verdict *v)
+{
+    const struct within *in = &v->finding->within;
+
+    if (in->maybe < 3 || (double)in->maybe < 0.6 * (double)in->lives)
+        return false;
+    say(v, VERDICT_SUSPECT, CLASS_SAWTOOTH, "may rise in every life",
+        "%s: in %zu of %zu processes it rose by ten and more, also late in their lives, but not evenly", metrics[v->finding->metric].name,
+        in->maybe, in->lives);
+    say_next(v, "let each process live longer, or watch at a constant load, then diagnose again");
+    return true;
+}
+
 /* Rises inside the lives of workers that are replaced: the sum over them hides it. */
 static bool rises_within(struct series_verdict *v)
 {
@@ -168,7 +182,7 @@ static bool rises_within(struct series_verdict *v)
     char a[UNITS_TEXT_MAX];
 
     if (in->rising < 3 || (double)in->rising < 0.6 * (double)in->lives || in->median_rise < QUANTA_MIN)
-        return false;
+        return may_rise_within(v);
     show_within(v);
     say(v, VERDICT_LEAK, CLASS_SAWTOOTH, "rises in every life", "%s: rose in %zu of %zu processes, by %s and more in half of these: replacing them hides it",
         metrics[v->finding->metric].name, in->rising, in->lives, amount(v->finding, round(in->median_rise), a));

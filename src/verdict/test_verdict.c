@@ -320,6 +320,13 @@ static void test_restarts_hide_a_leak(void **state)
     c.mem_leak = 0;
     c.warm = 8e6;
     expect_series(&c, true, METRIC_RSS_ANON, VERDICT_BOUNDED);
+    /* Descriptors likewise; a pool that every life fills anew is none. */
+    c.fd_leak = 0.05;
+    expect_series(&c, true, METRIC_FILES, VERDICT_LEAK);
+    c.fd_leak = 0;
+    c.pool = 40;
+    c.pool_requests = 3000;
+    expect_series(&c, true, METRIC_CONNECTIONS, VERDICT_BOUNDED);
     /* What outlives every restart is outside the process. */
     c.shm_leak = 0.01;
     expect_series(&c, true, METRIC_SHM_SEGMENTS, VERDICT_EXTERNAL);
