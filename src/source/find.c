@@ -112,14 +112,17 @@ static void find_pid(struct watch *w, size_t target)
         find_joins_root(w, target, t->sel.pid);
 }
 
-static int32_t read_pidfile(const char *path)
+/* `held`: by O_PATH. What lies there is another user's doing: only a regular file is opened, since a FIFO would make us wait. */
+static int32_t read_pidfile(int held)
 {
-    char text[64];
-    ssize_t n = fd_read_at(AT_FDCWD, path, text, sizeof text);
-    struct slice s = { text, n > 0 ? (size_t)n : 0 };
-    struct slice line;
+    char text[64], path[40];
+    struct slice s = { text, 0 }, line;
     int64_t pid;
+    ssize_t n;
 
+    str_fmt(path, sizeof path, "/proc/self/fd/%d", held);
+    n = fd_read_at(AT_FDCWD, path, text, sizeof text);
+    s.len = n > 0 ? (size_t)n : 0;
     if (n <= 0 || !slice_next(&s, '\n', &line))
         return 0;
     line = slice_trim(line);
@@ -132,16 +135,17 @@ static void find_pidfile(struct watch *w, size_t target)
 {
     struct target *t = target_at(w, target);
     struct pidfile_stamp now = { 0 }, *was = &t->pidfile;
+    _cleanup_fd_ int held = fd_open(AT_FDCWD, t->sel.name, O_PATH, 0);
     struct stat st;
 
-    if (stat(t->sel.name, &st) < 0)
+    if (held < 0 || fstat(held, &st) < 0 || !S_ISREG(st.st_mode))
         return;
     now.mtime_ns = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
     now.ino = st.st_ino;
     now.size = st.st_size;
     if (was->pid && now.mtime_ns == was->mtime_ns && now.ino == was->ino && now.size == was->size)
         return;
-    now.pid = read_pidfile(t->sel.name);
+    now.pid = read_pidfile(held);
     if (!now.pid)
         return; /* empty or half written */
     *was = now;

@@ -31,18 +31,31 @@ static bool is_interpreter(const char *program)
     return false;
 }
 
+/* Long, letters and digits mixed. */
+static bool may_be_key(const char *s, size_t len)
+{
+    bool letter = false, digit = false;
+
+    for (size_t i = 0; i < len; i++) {
+        letter |= (s[i] | 32) >= 'a' && (s[i] | 32) <= 'z';
+        digit |= s[i] >= '0' && s[i] <= '9';
+    }
+    return len >= KEY_LENGTH && letter && digit;
+}
+
+/* Paths, modules and addresses are long and mixed, too, but not each part of them; tokens with dots (JWT) or colons are. An
+ * argument with blanks in it ("Authorization: Bearer ...") is no plain word. */
 static bool may_be_secret(const char *word, size_t len)
 {
-    bool letter = false, digit = false, plain = false;
-
-    if (memchr(word, '=', len) || memchr(word, '@', len) || memmem(word, len, "://", 3))
+    if (memchr(word, '=', len) || memchr(word, '@', len) || memchr(word, ' ', len) || memmem(word, len, "://", 3))
         return true;
-    for (size_t i = 0; i < len; i++) {
-        letter |= (word[i] | 32) >= 'a' && (word[i] | 32) <= 'z';
-        digit |= word[i] >= '0' && word[i] <= '9';
-        plain |= word[i] == '/' || word[i] == '.' || word[i] == ':';
+    for (size_t i = 0, n; i < len; i += n + 1) {
+        for (n = 0; i + n < len && !strchr("/.:", word[i + n]); n++)
+            ;
+        if (may_be_key(word + i, n))
+            return true;
     }
-    return len >= KEY_LENGTH && letter && digit && !plain;
+    return false;
 }
 
 static void add_word(char out[ROLE_MAX], const char *word, size_t len)

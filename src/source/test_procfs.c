@@ -325,6 +325,10 @@ static void test_role(void **state)
     EXPECT_ROLE("celery\0worker\0--broker=redis://u:p@h/0\0redis://u:p@h/0", "celery worker");
     EXPECT_ROLE("x\0--token\0hunter2\0KEY=abc\0user@host\0run", "x run");
     EXPECT_ROLE("x\0sk1234567890abcdefghij1234\0go", "x go");
+    EXPECT_ROLE("x\0eyJhbGciOiJIUzI1NiIs.eyJzdWIiOiIxMjM0NTY3ODkw.dozjgNryP4J3jVmN\0go", "x go");
+    EXPECT_ROLE("bot\0" "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw", "bot");
+    EXPECT_ROLE("http\0Authorization: Bearer k3y\0GET", "http GET");
+    EXPECT_ROLE("x\0/srv/releases-2026/app1/main.d\0a.very.long.module2.name3", "x /srv/releases-2026/app1/main.d a.very.long.module2.name3");
     EXPECT_ROLE("x\0a\nb", "x a?b");
     EXPECT_ROLE("\0\0", "comm");
 }
