@@ -11,11 +11,7 @@ struct loading {
 
 static int on_life(void *ctx, const struct life_row *row)
 {
-    struct series *s = ctx;
-
-    if (s->lives.n >= s->lives.max)
-        return 0;
-    return series_life(s, row);
+    return series_life(ctx, row);
 }
 
 static int on_event(void *ctx, const struct event_row *row)
@@ -118,6 +114,8 @@ int series_load(struct series **ret, struct store *store, const char *target, in
     if (r)
         return err_set(err, r, "%s: out of memory; close something", target);
     r = load_rows(s, store, id, err);
+    if (r == LT_ELIMIT)
+        say(r, s, err);
     if (!r)
         r = say(series_plan(s), s, err);
     if (!r)

@@ -12,6 +12,7 @@ int series_new(struct series **ret, const char *target, int64_t from_ns, int64_t
     if (!s)
         return LT_ENOMEM;
     str_copy(s->target, sizeof s->target, target);
+    str_printable(s->target);
     s->from_ns = from_ns;
     s->to_ns = to_ns;
     s->grid_step = 1;
@@ -79,10 +80,39 @@ static void forget_later(const struct series *s, struct series_life *l)
         l->last[m] = METRIC_NA;
 }
 
+static bool may_go(const struct series_life *l)
+{
+    return !l->whole && l->end.cause != LIFE_RUNNING;
+}
+
+/* More lives than are kept; they come oldest first, and the newest are what a verdict is about. Those go that ran for less
+ * than a ten-thousandth of the window; when that is of little help, those of the older half that have ended. */
+static void forget_passing(struct series *s)
+{
+    struct series_life *l = s->lives.items;
+    int64_t passing = s->to_ns / 10000 - s->from_ns / 10000;
+    size_t n = s->lives.n, kept = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (!may_go(&l[i]) || (l[i].first_ns != CLOCK_INVALID && l[i].last_ns - l[i].first_ns >= passing))
+            l[kept++] = l[i];
+    if (kept > n / 8 * 7) {
+        n = kept;
+        kept = 0;
+        for (size_t i = 0; i < n; i++)
+            if (!may_go(&l[i]) || i >= n / 2)
+                l[kept++] = l[i];
+    }
+    s->lives.n = kept;
+}
+
 int series_life(struct series *s, const struct life_row *row)
 {
-    struct series_life *l = vec_push(&s->lives);
+    struct series_life *l;
 
+    if (s->lives.n == s->lives.max)
+        forget_passing(s);
+    l = vec_push(&s->lives);
     if (!l)
         return full_or_oom(&s->lives);
     l->id = row->id;
@@ -94,6 +124,8 @@ int series_life(struct series *s, const struct life_row *row)
     l->end = row->end;
     str_copy(l->comm, sizeof l->comm, row->info.comm);
     str_copy(l->role, sizeof l->role, row->info.role);
+    str_printable(l->comm); /* from a store that anybody may have made */
+    str_printable(l->role);
     l->samples = row->samples;
     memcpy(l->first, row->first, sizeof l->first);
     memcpy(l->last, row->last, sizeof l->last);
@@ -115,6 +147,8 @@ int series_event(struct series *s, const struct event_row *row)
     e->ts_ns = row->ts_ns;
     str_copy(e->kind, sizeof e->kind, row->kind);
     str_copy(e->text, sizeof e->text, row->text);
+    str_printable(e->kind); /* cut in the middle of a character they are no text, which JSON does not take */
+    str_printable(e->text);
     return 0;
 }
 

@@ -103,7 +103,8 @@ int series_new(struct series **ret, const char *target, int64_t from_ns, int64_t
 void series_free(struct series *s);
 static inline void series_freep(struct series **s) { series_free(*s); }
 
-/* All return 0, LT_ENOMEM or LT_ELIMIT. */
+/* All return 0, LT_ENOMEM or LT_ELIMIT. Lives come oldest first; past SERIES_LIVES_MAX those that ran shortest are dropped, then
+ * the oldest that have ended. */
 int series_life(struct series *s, const struct life_row *row);
 int series_event(struct series *s, const struct event_row *row); /* past SERIES_EVENTS_MAX: dropped */
 int series_gap(struct series *s, const struct gap_row *row);

@@ -10,9 +10,9 @@
 #define T0 (INT64_C(1790000000) * NS_PER_S)
 #define AT(s) (T0 + (int64_t)(s) * NS_PER_S)
 
-static void add_life(struct series *s, int32_t pid, int32_t ppid, int64_t from, int64_t to)
+static void add_life_of(struct series *s, int32_t pid, int32_t ppid, int64_t from, int64_t to, enum life_end_cause cause)
 {
-    struct life_row row = { .id = pid, .first_ns = from, .last_ns = to, .samples = 10 };
+    struct life_row row = { .id = pid, .first_ns = from, .last_ns = to, .samples = 10, .end = { .wall_ns = to, .cause = cause } };
 
     row.info.key.pid = pid;
     row.info.key.start = (uint64_t)from;
@@ -21,6 +21,16 @@ static void add_life(struct series *s, int32_t pid, int32_t ppid, int64_t from, 
     for (int m = 0; m < METRIC_N; m++)
         row.first[m] = row.last[m] = METRIC_NA;
     assert_int_equal(series_life(s, &row), 0);
+}
+
+static void add_life(struct series *s, int32_t pid, int32_t ppid, int64_t from, int64_t to)
+{
+    add_life_of(s, pid, ppid, from, to, LIFE_RUNNING);
+}
+
+static void add_ended_life(struct series *s, int32_t pid, int32_t ppid, int64_t from, int64_t to)
+{
+    add_life_of(s, pid, ppid, from, to, LIFE_EXITED);
 }
 
 static void add_point(struct series *s, size_t life, int64_t ts, enum metric_id m, int64_t value)
@@ -297,6 +307,37 @@ static int build_once(void *ctx)
     return r;
 }
 
+/* The newest life is the one that matters, however many came and went before it. */
+static void test_too_many_lives(void **state)
+{
+    struct series *s = blank();
+    const struct series_life *last;
+
+    (void)state;
+    add_life(s, 1, 0, AT(0), AT(400000));
+    for (int i = 0; i < SERIES_LIVES_MAX + 5000; i++)
+        add_ended_life(s, 10 + i, 1, AT(i), AT(i + 1));
+    add_life(s, 7, 1, AT(300000), AT(400000));
+    assert_in_range(s->lives.n, 2, SERIES_LIVES_MAX);
+    last = series_life_at(s, s->lives.n - 1);
+    assert_int_equal(last->key.pid, 7);
+    assert_int_equal(series_life_at(s, 0)->key.pid, 1); /* still running */
+    series_free(s);
+}
+
+static void test_texts_are_cut_to_text(void **state)
+{
+    struct series *s = blank();
+    char text[200];
+
+    (void)state;
+    memset(text, 'x', sizeof text);
+    str_copy(text + SERIES_TEXT_MAX - 2, sizeof text - SERIES_TEXT_MAX, "\xc3\xa9"); /* a character over the end */
+    assert_int_equal(series_event(s, &(struct event_row){ 1, AT(0), "deploy", text }), 0);
+    assert_string_equal(((struct series_event *)vec_at(&s->events, 0))->text + SERIES_TEXT_MAX - 4, "xx?");
+    series_free(s);
+}
+
 static void test_out_of_memory(void **state)
 {
     (void)state;
@@ -304,5 +345,5 @@ static void test_out_of_memory(void **state)
 }
 
 HARNESS_MAIN(CASE(test_sum_over_a_tree), CASE(test_restarts_make_epochs), CASE(test_a_recycled_pid_is_no_parent), CASE(test_bins),
-             CASE(test_requests_are_cumulative), CASE(test_requests_without_end), CASE(test_nothing_at_all), CASE(test_load),
+             CASE(test_requests_are_cumulative), CASE(test_requests_without_end), CASE(test_nothing_at_all), CASE(test_load), CASE(test_too_many_lives), CASE(test_texts_are_cut_to_text),
              CASE(test_out_of_memory))
