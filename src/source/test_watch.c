@@ -196,6 +196,36 @@ static void test_orphan_of_before(void **state)
     puppet_end(&p);
 }
 
+/* Sessions whose leader is long dead do not keep later ones from being followed, however many there were. */
+static void test_orphan_after_many_sessions(void **state)
+{
+    enum { MOST = 16 };
+    struct watch_config config = { .max_lives = MOST, .slow_every = 1 };
+    struct witness *t = witness_open(&config);
+    struct puppet a = puppet_start(), b = puppet_start_in(lead_session, NULL);
+    int64_t orphan = puppet_does(&b, 'd');
+
+    (void)state;
+    witness_add_pid(t, a.pid);
+    for (int i = 0; i < MOST + 4; i++) {
+        int64_t leader = puppet_does(&a, 'S');
+
+        witness_sweep(t);
+        assert_non_null(witness_row(t, (pid_t)leader));
+        assert_int_equal(kill((pid_t)leader, SIGKILL), 0);
+        puppet_does(&a, 'w');
+        witness_sweep(t);
+    }
+    witness_add_pid(t, b.pid);
+    witness_sweep(t);
+    witness_sweep(t);
+    assert_non_null(witness_row(t, (pid_t)orphan));
+    witness_close(t);
+    kill_and_see_gone((pid_t)orphan);
+    puppet_end(&a);
+    puppet_end(&b);
+}
+
 static void test_first_thread_ended(void **state)
 {
     struct witness *t = witness_open(NULL);
@@ -355,5 +385,6 @@ static void test_out_of_memory(void **state)
 }
 
 HARNESS_MAIN(CASE(test_values), CASE(test_follows_changes), CASE(test_child_of_another_thread), CASE(test_zombies),
-             CASE(test_orphans), CASE(test_orphan_of_before), CASE(test_first_thread_ended), CASE(test_no_allocation),
+             CASE(test_orphans), CASE(test_orphan_of_before), CASE(test_orphan_after_many_sessions),
+             CASE(test_first_thread_ended), CASE(test_no_allocation),
              CASE(test_target_is_said), CASE(test_owner_refuses), CASE(test_out_of_memory))

@@ -95,12 +95,42 @@ void tree_take_left_over(struct watch *w, size_t target, const struct proctab_en
     w->rescan = true; /* for the children it has */
 }
 
+#define LEADER_SEEN (UINT64_C(1) << 32) /* beside the target, during forget_leaders */
+
+static void mark_leader(struct watch *w, int32_t pid)
+{
+    uint64_t target;
+
+    if (map_get(&w->leaders, (uint32_t)pid, &target))
+        map_put(&w->leaders, (uint32_t)pid, target | LEADER_SEEN); /* it is there: cannot fail */
+}
+
+/* A number that no process bears as its session or group says nothing any more. Dead ones would fill the table in weeks. */
+static void forget_leaders(struct watch *w)
+{
+    const struct proctab_entry *e = w->tab.now.items;
+    struct map_entry *leader;
+
+    for (size_t i = 0; i < w->tab.now.n; i++) {
+        mark_leader(w, e[i].sid);
+        mark_leader(w, e[i].pgrp);
+    }
+    for (size_t pos = 0; (leader = map_next(&w->leaders, &pos));) {
+        if (leader->value & LEADER_SEEN)
+            leader->value &= ~LEADER_SEEN;
+        else
+            map_remove(&w->leaders, leader->key);
+    }
+}
+
 /* Notes who leads a session or process group, and forgets those whose number another process has now. (The kernel gives no
  * number out while a session or group bears it.) */
 static void note_leaders(struct watch *w)
 {
     const struct proctab_entry *e = w->tab.now.items;
 
+    if (w->leaders.n > w->leaders.max / 2)
+        forget_leaders(w);
     for (size_t i = 0; i < w->tab.now.n; i++) {
         const struct member *m = member_find(w, e[i].pid);
 
