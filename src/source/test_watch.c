@@ -207,7 +207,7 @@ static void test_orphan_after_many_sessions(void **state)
 
     (void)state;
     witness_add_pid(t, a.pid);
-    for (int i = 0; i < MOST + 4; i++) {
+    for (int i = 0; i < 2 * MOST; i++) {
         int64_t leader = puppet_does(&a, 'S');
 
         witness_sweep(t);
