@@ -53,7 +53,7 @@ static int drop_raw(struct store *s, struct err *err)
     int rc = oldest(s, 0, &id, &life, &ts, err);
     if (rc != 1)
         return rc;
-    rc = thin_life(s, life, ts - ((ts % HOUR_MS) + HOUR_MS) % HOUR_MS + HOUR_MS, err);
+    rc = thin_life(s, life, floor_to(ts, HOUR_MS) + HOUR_MS, err);
     return rc ? rc : 1;
 }
 

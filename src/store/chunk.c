@@ -116,7 +116,7 @@ int chunk_encode(const struct chunk *c, struct chunk_scratch *s, size_t *ret_len
     if (!rc) {
         s->out[at++] = (uint8_t)c->form;
         at = put_varint(s->out, at, c->n);
-        at = put_varint(s->out, at, c->prev_ms < 0 ? 0 : (uint64_t)(c->ts[0] - c->prev_ms));
+        at = put_varint(s->out, at, c->prev_ms == CHUNK_NO_PREV ? 0 : (uint64_t)c->ts[0] - (uint64_t)c->prev_ms);
         at = put_varint(s->out, at, (uint64_t)(c->ts[c->n - 1] - c->ts[0]));
         at = put_varint(s->out, at, c->mask);
         at = put_varint(s->out, at, zero);
@@ -191,7 +191,7 @@ int chunk_parse(struct chunk_view *v, const void *p, size_t len)
         varint_get(v->data, len, &pos, &v->zero) || varint_get(v->data, len, &pos, &v->constant))
         return LT_ECORRUPT;
     v->n = n;
-    v->prev_gap = prev ? (int64_t)prev : -1;
+    v->prev_gap = (int64_t)prev;
     v->span_ms = (int64_t)span;
     if ((v->zero & v->constant) || ((v->zero | v->constant) & ~v->present))
         return LT_ECORRUPT; /* invariant K2 */
@@ -258,7 +258,9 @@ int chunk_decode(const struct chunk_view *v, int64_t from_ms, uint64_t wanted, s
     uint64_t want = v->present & known & wanted, late = 0;
     c->form = v->form;
     c->n = v->n;
-    c->prev_ms = v->prev_gap < 0 ? -1 : from_ms - v->prev_gap;
+    c->prev_ms = CHUNK_NO_PREV;
+    if (v->prev_gap && __builtin_sub_overflow(from_ms, v->prev_gap, &c->prev_ms))
+        return LT_ECORRUPT;
     c->mask = want;
     for (uint64_t left = want; left; left &= left - 1)
         if (is_predicted(v, __builtin_ctzll(left))) {

@@ -14,12 +14,14 @@ enum chunk_form { CHUNK_RAW = 1, CHUNK_BINS = 2 };
 /* The five columns of a metric in a bin, in the order they are stored; raw chunks have the first only. */
 enum chunk_part { PART_MIN, PART_FIRST, PART_LAST, PART_P10, PART_MAX, PART_N };
 
+#define CHUNK_NO_PREV INT64_MIN
+
 /* Times are wall milliseconds, ascending. */
 struct chunk {
     enum chunk_form form;
     size_t n;
     uint64_t mask;                 /* metrics with at least one measured value */
-    int64_t prev_ms;               /* last time of the chunk before this one in the same tier, -1: none */
+    int64_t prev_ms;               /* last time of the raw chunk before this one, CHUNK_NO_PREV: there is none */
     int64_t ts[COLUMN_MAX];        /* of the sample, or the bin's start */
     int64_t count[COLUMN_MAX];     /* samples in the bin; 1 for raw */
     int64_t v[METRIC_N][PART_N][COLUMN_MAX]; /* raw: [m][0] */
@@ -42,7 +44,7 @@ int chunk_encode(const struct chunk *c, struct chunk_scratch *scratch, size_t *r
 struct chunk_view {
     enum chunk_form form;
     size_t n;
-    int64_t prev_gap;              /* ms between the last time of the chunk before and the first of this, -1: none */
+    int64_t prev_gap;              /* ms between the last time of the chunk before and the first of this, 0: there is none */
     int64_t span_ms;               /* last time minus first */
     uint64_t present, zero, constant; /* zero and constant columns are not packed */
     int64_t constant_v[64];

@@ -157,7 +157,7 @@ static int merge_one(struct sink *k, const struct chunk *c, size_t *pos, int64_t
     int rc = read_old(k->s, old_id, o, k->err);
     if (rc)
         return rc;
-    if (k->prev_ms < 0 && !k->c->n && !(*pos < c->n && c->ts[*pos] < o->ts[0]))
+    if (k->prev_ms == CHUNK_NO_PREV && !k->c->n && !(*pos < c->n && c->ts[*pos] < o->ts[0]))
         k->prev_ms = o->prev_ms;
     rc = db_run(k->s, STMT_CHUNK_DROP, k->err, VI(old_id));
     for (size_t i = 0; i < o->n && !rc; i++) {
@@ -200,7 +200,7 @@ int chunk_merge(struct store *s, int64_t life, const struct chunk *c, int64_t *r
     int rc = chunk_make_scratch(s, err);
     if (rc)
         return rc;
-    struct sink k = {s, life, -1, s->chunk[0], err};
+    struct sink k = {s, life, CHUNK_NO_PREV, s->chunk[0], err};
     k.c->n = 0;
     k.c->mask = 0;
     vec_clear(&s->olds);

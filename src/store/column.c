@@ -252,7 +252,7 @@ static size_t choose(const struct measured *x, const int64_t *pred, struct colum
         int64_t start = x->v[0];
         size_t extra = 0;
         if (t == COLUMN_PRED) {
-            if (!pred)
+            if (!pred || !x->m)
                 break;
             int64_t u[COLUMN_MAX];
             for (size_t i = 0; i < x->m; i++)

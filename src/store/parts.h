@@ -86,7 +86,7 @@ int log_read(struct store *s, const struct log_visit *visit, struct err *err);
 int chunk_put(struct store *s, int64_t life, int tier, const struct chunk *c, struct err *err);
 /* From the current row of a CHUNK_* statement: its heads into s->view, or all of it into c; LT_ECORRUPT counts in lost_rows. */
 int chunk_head(struct store *s, const struct rows *r, struct err *err);
-int chunk_row(struct store *s, const struct rows *r, uint64_t metrics, struct chunk *c, struct err *err);
+int chunk_row(struct store *s, const struct rows *r, uint64_t wanted, struct chunk *c, struct err *err);
 /* Puts the points of `c` among the raw chunks of a life, which stay in order and apart; on equal times c's win. `*raw_end_ms`
  * grows with the end of the last. */
 int chunk_merge(struct store *s, int64_t life, const struct chunk *c, int64_t *raw_end_ms, struct err *err);

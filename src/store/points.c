@@ -101,7 +101,7 @@ static int missing(struct reading *rd, struct stream *st)
 static int check_link(struct reading *rd, struct stream *st)
 {
     int64_t prev = st->c->prev_ms;
-    bool broken = st->last_ms == MS_INVALID ? prev >= 0 && prev >= rd->from_ms : prev != st->last_ms;
+    bool broken = st->last_ms == MS_INVALID ? prev != CHUNK_NO_PREV && prev >= rd->from_ms : prev != st->last_ms;
     bool explained = st->tier != 0 || st->lost != rd->s->lost_rows;
     st->last_ms = st->c->ts[st->c->n - 1];
     st->lost = rd->s->lost_rows;
@@ -251,7 +251,7 @@ static int open_all(struct reading *rd)
     if (rc < 0)
         return rc;
     rd->raw_end_ms = full.raw_end_ms; /* a row that cannot be read tells nothing */
-    rd->fine_ms = start < 0 ? INT64_MAX : start - start % HOUR_MS;
+    rd->fine_ms = start == MS_INVALID ? INT64_MAX : floor_to(start, HOUR_MS);
     rc = read_log(rd);
     for (int t = 0; t < 3 && !rc; t++)
         rc = stream_open(rd, t);

@@ -129,7 +129,7 @@ static int series_cached(struct store *s, int64_t target, const struct request_r
 
 static int put_request(struct store *s, int64_t target_id, const struct request_row *row, bool replace, struct err *err)
 {
-    int64_t series, ts = ms_of(row->ts_ns), n = row->n;
+    int64_t series = 0, ts = ms_of(row->ts_ns), n = row->n;
     if (ts < 0 || ts > TS_MAX)
         return err_set(err, LT_EUSAGE, "store %s: a request's time is before 1970 or after 2109", s->path);
     int rc = series_cached(s, target_id, row, replace, &series, err);

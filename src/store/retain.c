@@ -10,8 +10,6 @@
 #define SERIES_BITS 21
 #define FOLD_MS INT64_C(300000)
 
-static int64_t floor_to(int64_t ts, int64_t width) { return ts - ((ts % width) + width) % width; }
-
 /* ---- chunks ---- */
 
 static int next_life(struct store *s, int64_t after, int64_t *ret_life, struct err *err)
@@ -40,9 +38,9 @@ static int raw_start(struct store *s, int64_t life, int64_t *ret_ms, struct err 
 /* Raw is thinned ten hours at a time, so that a chunk of 5 min bins is written whole and once. */
 static int age_life(struct store *s, int64_t life, int64_t now_ms, struct err *err)
 {
-    int64_t start = -1, cut = floor_to(now_ms - ms_of(s->config.raw_keep_ns), HOUR_MS);
+    int64_t start = MS_INVALID, cut = floor_to(now_ms - ms_of(s->config.raw_keep_ns), HOUR_MS);
     int rc = raw_start(s, life, &start, err);
-    if (!rc && start >= 0 && start < cut - 10 * HOUR_MS)
+    if (!rc && start != MS_INVALID && start < cut - 10 * HOUR_MS)
         rc = thin_life(s, life, cut, err);
     if (!rc)
         rc = db_run(s, STMT_CHUNK_DROP_OLD, err, VI(life), VI(1), VI(now_ms - ms_of(s->config.tier1_keep_ns) - 10 * HOUR_MS));

@@ -139,7 +139,7 @@ static int page_kind(struct salvage *v, uint32_t no)
 
 static int64_t get_int(const uint8_t *p, size_t len)
 {
-    int64_t v = (int8_t)p[0];
+    int64_t v = (int8_t)p[0]; /* the sign is in the first byte */ // NOLINT(bugprone-signed-char-misuse)
     for (size_t i = 1; i < len; i++)
         v = (int64_t)((uint64_t)v << 8 | p[i]);
     return v;

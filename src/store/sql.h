@@ -46,7 +46,7 @@
     X(CHUNK_ALL, "SELECT id, life, tier, ts, data, crc FROM chunk WHERE id > ?1 ORDER BY id") \
     X(CHUNK_LIFE, "SELECT id, life, tier, ts, data, crc FROM chunk WHERE life = ?1 AND tier = ?2 AND ts <= ?4" \
                   " AND ts >= coalesce((SELECT max(ts) FROM chunk WHERE life = ?1 AND tier = ?2 AND ts <= ?3), ?3) ORDER BY ts") \
-    X(CHUNK_START, "SELECT coalesce(min(ts), -1) FROM chunk WHERE life = ?1 AND tier = ?2") \
+    X(CHUNK_START, "SELECT coalesce(min(ts), -0x7fffffffffffffff - 1) FROM chunk WHERE life = ?1 AND tier = ?2") \
     X(CHUNK_OLDEST, "SELECT id, life, ts FROM chunk WHERE tier = ?1 ORDER BY id LIMIT 1") \
     X(CHUNK_FIRST, "SELECT id, life, tier, ts, data, crc FROM chunk WHERE life = ?1 AND tier = 0 AND ts < ?2 ORDER BY ts LIMIT 1") \
     X(CHUNK_LIVES, "SELECT min(life) FROM chunk WHERE life > ?1") \

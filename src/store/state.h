@@ -99,6 +99,8 @@ struct store {
 };
 
 static inline int64_t ms_of(int64_t ns) { return ns / NS_PER_MS - (ns % NS_PER_MS < 0); }
+/* The last multiple of width at or before ts, also before 1970. */
+static inline int64_t floor_to(int64_t ts, int64_t width) { return ts - ((ts % width) + width) % width; }
 static inline int64_t ns_of(int64_t ms)
 {
     return ms > INT64_MAX / NS_PER_MS ? INT64_MAX : ms < -INT64_MAX / NS_PER_MS ? CLOCK_INVALID : ms * NS_PER_MS;

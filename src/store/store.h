@@ -118,9 +118,9 @@ int store_each_life(struct store *s, int64_t target_id, int64_t from_ns, int64_t
 int store_each_event(struct store *s, int64_t target_id, int64_t from_ns, int64_t to_ns, store_event_fn fn, void *ctx, struct err *err);
 int store_each_gap(struct store *s, int64_t from_ns, int64_t to_ns, store_gap_fn fn, void *ctx, struct err *err);
 int store_each_request(struct store *s, int64_t target_id, int64_t from_ns, int64_t to_ns, store_request_fn fn, void *ctx, struct err *err);
-/* Points of one life in time order, of the finest tier that still holds each span. Only columns in `metrics` (bit i =
+/* Points of one life in time order, of the finest tier that still holds each span. Only columns in `wanted` (bit i =
  * metric i; 0: all) are decoded, the others are METRIC_NA. */
-int store_each_point(struct store *s, int64_t life_id, int64_t from_ns, int64_t to_ns, uint64_t metrics, store_point_fn fn,
+int store_each_point(struct store *s, int64_t life_id, int64_t from_ns, int64_t to_ns, uint64_t wanted, store_point_fn fn,
                      void *ctx, struct err *err);
 int store_each_histogram(struct store *s, int64_t life_id, int64_t from_ns, int64_t to_ns, store_histogram_fn fn, void *ctx, struct err *err);
 

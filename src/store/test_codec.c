@@ -125,7 +125,7 @@ static void make_chunk(struct random *r, enum chunk_form form)
     in.n = 1 + random_below(r, COLUMN_MAX);
     in.mask = random_u64(r) & ((UINT64_C(1) << METRIC_N) - 1);
     in.ts[0] = (int64_t)random_below(r, UINT64_C(1) << 41);
-    in.prev_ms = random_below(r, 2) ? -1 : in.ts[0] - 1 - (int64_t)random_below(r, 1000000);
+    in.prev_ms = random_below(r, 2) ? CHUNK_NO_PREV : in.ts[0] - 1 - (int64_t)random_below(r, 1000000);
     for (size_t i = 0; i < in.n; i++) {
         if (i)
             in.ts[i] = in.ts[i - 1] + 30000 + (int64_t)random_below(r, 5) - 2;

@@ -25,8 +25,6 @@ struct thin {
     struct err *err;
 };
 
-static int64_t floor_to(int64_t ts, int64_t width) { return ts - ((ts % width) + width) % width; }
-
 /* ---- chunks of bins ---- */
 
 static int tier_write(struct thin *t, struct tier *k)
@@ -37,7 +35,7 @@ static int tier_write(struct thin *t, struct tier *k)
     if (k->old_id)
         rc = db_run(t->s, STMT_CHUNK_DROP, t->err, VI(k->old_id));
     k->c.form = CHUNK_BINS;
-    k->c.prev_ms = -1;
+    k->c.prev_ms = CHUNK_NO_PREV;
     if (!rc)
         rc = chunk_put(t->s, t->life, k->tier, &k->c, t->err);
     k->c.n = 0;
@@ -209,7 +207,7 @@ static int keep_rest(struct thin *t, size_t from)
     c->form = CHUNK_RAW;
     c->n = t->raw.n - from;
     c->mask = 0;
-    c->prev_ms = -1;
+    c->prev_ms = CHUNK_NO_PREV;
     memcpy(c->ts, t->raw.ts + from, c->n * sizeof *c->ts);
     for (uint64_t left = t->raw.mask; left; left &= left - 1) {
         int m = __builtin_ctzll(left);
@@ -247,8 +245,8 @@ static int relink(struct thin *t)
     struct life_full full;
     int64_t id = 0;
     int rc = first_raw(t, INT64_MAX, &id);
-    if (rc == 1 && t->raw.n && t->raw.prev_ms >= 0) {
-        t->raw.prev_ms = -1;
+    if (rc == 1 && t->raw.n && t->raw.prev_ms != CHUNK_NO_PREV) {
+        t->raw.prev_ms = CHUNK_NO_PREV;
         rc = db_run(t->s, STMT_CHUNK_DROP, t->err, VI(id));
         return rc ? rc : chunk_put(t->s, t->life, 0, &t->raw, t->err);
     }

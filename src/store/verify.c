@@ -86,7 +86,7 @@ static int check_links(struct verify *v, int64_t life, int64_t raw_end_ms)
         int64_t gap = v->s->view->prev_gap;
         if (end != MS_INVALID && from <= end)
             reportf(v, "life %lld: chunk %lld begins before the one before it ends", (long long)life, (long long)id);
-        else if (end == MS_INVALID ? gap >= 0 : gap != from - end)
+        else if (gap != (end == MS_INVALID ? 0 : from - end))
             reportf(v, "life %lld: samples before chunk %lld are missing", (long long)life, (long long)id);
         end = from + v->s->view->span_ms;
     }

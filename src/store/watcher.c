@@ -156,7 +156,7 @@ int store_end_stale(struct store *s, int64_t target_id, const uint8_t boot_id[16
 {
     int64_t after = 0;
     for (;;) {
-        struct life_full full;
+        struct life_full full = {0};
         struct live *l = NULL;
         int rc;
         {

@@ -40,12 +40,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     _cleanup_buf_ struct buf b;
     struct sweep_writer w;
     struct sweep_reader r = {&first, slot, row, 0, INT64_MAX};
+    buf_init(&b, 1 << 20);
     first.n = again.n = 0;
     first.last = again.last = -1;
     memset(blank, 0xff, sizeof blank);
     if (sweep_read(&r, data, size))
         return 0;
-    buf_init(&b, 1 << 20);
     FUZZ_PROMISE(sweep_begin(&w, &b, SWEEP_KEY, rows) == 0);
     for (size_t i = 0; i < first.n; i++)
         FUZZ_PROMISE(sweep_row(&w, first.id[i], first.v[i], blank) == 0);
