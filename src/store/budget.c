@@ -131,6 +131,8 @@ int budget_keep(struct store *s, int64_t more_bytes, struct err *err)
     if (total_bytes(s) <= limit)
         return 0;
     rc = settle(s, err);
+    if (total_bytes(s) > limit)
+        limit -= s->config.disk_budget_bytes / 32; /* enough for a while: this costs syncs */
     for (bool any = true; !rc && any && total_bytes(s) > limit;) {
         int64_t before = total_bytes(s), free_pages;
         rc = db_number(s, STMT_FREE_PAGES, &free_pages, err);

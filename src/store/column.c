@@ -105,18 +105,12 @@ static struct plan window_plan(const int64_t *sorted, size_t count, size_t i, si
     return p;
 }
 
-/* The cheapest packing of `count` residuals; `sorted` is scratch holding them. */
-static struct plan plan_residuals(int64_t *sorted, size_t count)
+/* The cheapest packing of `count` sorted residuals. */
+static struct plan plan_residuals(const int64_t *sorted, size_t count)
 {
     struct plan best = {0};
     if (!count)
         return best;
-    size_t same = 1;
-    while (same < count && sorted[same] == sorted[0])
-        same++;
-    if (same == count)
-        return window_plan(sorted, count, 0, count, 0);
-    column_sort(sorted, count);
     unsigned full = bits_of((uint64_t)sub(sorted[count - 1], sorted[0]));
     best = window_plan(sorted, count, 0, count, full);
     for (unsigned w = full; w-- > 0;) {
@@ -241,77 +235,108 @@ static void write_bits(struct column_bits *b, const struct column_head *h, const
     }
 }
 
-/* Tries every transform on the values and keeps the cheapest; `ret_r` gets its residuals. */
-static size_t choose(const struct measured *x, const int64_t *pred, struct column_head *h, uint64_t *ret_value_unit, int64_t *ret_r)
+/* One transform tried on the values. */
+struct trial { struct column_head h; size_t count, cost; int64_t r[COLUMN_MAX]; };
+
+static void trial_plan(struct trial *t, const int64_t *sorted, size_t extra)
 {
-    int64_t d[COLUMN_MAX], r[COLUMN_MAX], sorted[COLUMN_MAX];
-    size_t best_cost = SIZE_MAX, best_count = 0;
-    *ret_value_unit = to_units(x->v, x->m, d);
-    for (enum column_transform t = COLUMN_FOR; t < COLUMN_TRANSFORM_N; t++) {
-        uint64_t unit = *ret_value_unit;
-        int64_t start = x->v[0];
-        size_t extra = 0;
-        if (t == COLUMN_PRED) {
-            if (!pred || !x->m)
-                break;
-            int64_t u[COLUMN_MAX];
-            for (size_t i = 0; i < x->m; i++)
-                u[i] = sub(x->v[i], pred[x->at[i]]);
-            unit = to_units(u, x->m, d);
-            start = u[0];
-            extra = varint_bits(zigzag(start)) + varint_bits(unit);
-        }
-        size_t count = residuals(t, d, x->m, r);
-        memcpy(sorted, r, count * sizeof *r);
-        struct plan p = plan_residuals(sorted, count);
-        if (p.cost + extra >= best_cost)
-            continue;
-        best_cost = p.cost + extra;
-        best_count = count;
-        *h = (struct column_head){.transform = t, .width = p.width, .exc_n = p.exc_n, .exc_width = p.exc_width,
-                                  .unit = unit, .start = start, .base = p.base};
-        memcpy(ret_r, r, count * sizeof *r);
-    }
-    return best_count;
+    struct plan p = plan_residuals(sorted, t->count);
+    t->h.width = p.width;
+    t->h.exc_n = p.exc_n;
+    t->h.exc_width = p.exc_width;
+    t->h.base = p.base;
+    t->cost = p.cost + extra;
 }
 
-static void fill_footer(struct column_head *h, const struct measured *x)
+/* About what the residuals will cost, without sorting them: their bits around one in the middle. */
+static size_t guess(const int64_t *r, size_t count)
 {
-    int64_t sorted[COLUMN_MAX];
-    memcpy(sorted, x->v, x->m * sizeof *sorted);
-    column_sort(sorted, x->m);
-    h->first = x->v[0];
-    h->last = x->v[x->m - 1];
-    h->min = sorted[0];
-    h->max = sorted[x->m - 1];
-    h->p10 = sorted[column_p10_index(x->m)];
+    size_t bits = 0;
+    int64_t a = count ? r[count / 4] : 0, b = count ? r[count / 2] : 0, c = count ? r[count * 3 / 4] : 0;
+    int64_t middle = MAX(MIN(a, b), MIN(MAX(a, b), c));
+    for (size_t i = 0; i < count; i++)
+        bits += bits_of(zigzag(sub(r[i], middle)));
+    return bits;
+}
+
+static void try_pred(const struct measured *x, const int64_t *pred, struct trial *t)
+{
+    int64_t u[COLUMN_MAX];
+    for (size_t i = 0; i < x->m; i++)
+        u[i] = sub(x->v[i], pred[x->at[i]]);
+    t->h.start = u[0];
+    t->h.unit = to_units(u, x->m, t->r);
+    t->count = x->m;
+}
+
+/* FOR is planned to the bit, for the values are sorted anyway; of the others the one that promises most is. The cheaper of
+ * the two is returned. */
+static const struct trial *choose(const struct measured *x, const int64_t *sorted_v, const int64_t *pred, struct trial t[2])
+{
+    int64_t d[COLUMN_MAX], sorted[COLUMN_MAX];
+    struct trial next;
+    uint64_t unit = to_units(x->v, x->m, d);
+    const struct column_head head = {.unit = unit, .start = x->v[0]};
+    size_t best = SIZE_MAX;
+
+    t[0] = (struct trial){.h = head, .count = x->m};
+    memcpy(t[0].r, d, x->m * sizeof *d);
+    for (size_t i = 0; i < x->m; i++)
+        sorted[i] = (sorted_v[i] - x->v[0]) / (int64_t)unit;
+    trial_plan(&t[0], sorted, 0);
+    for (enum column_transform k = COLUMN_DELTA; k < (pred ? COLUMN_TRANSFORM_N : COLUMN_PRED); k++) {
+        next.h = head;
+        next.h.transform = k;
+        if (k == COLUMN_PRED)
+            try_pred(x, pred, &next);
+        else
+            next.count = residuals(k, d, x->m, next.r);
+        size_t bits = guess(next.r, next.count);
+        if (bits >= best)
+            continue;
+        best = bits;
+        t[1].h = next.h;
+        t[1].count = next.count;
+        memcpy(t[1].r, next.r, next.count * sizeof *next.r);
+    }
+    memcpy(sorted, t[1].r, t[1].count * sizeof *sorted);
+    column_sort(sorted, t[1].count);
+    trial_plan(&t[1], sorted, t[1].h.transform == COLUMN_PRED ? varint_bits(zigzag(t[1].h.start)) + varint_bits(t[1].h.unit) : 0);
+    t[0].h.first = t[1].h.first = x->v[0];
+    return t[0].cost <= t[1].cost ? &t[0] : &t[1];
 }
 
 int column_encode(struct column_heads *heads, struct column_bits *bits, const int64_t *v, size_t n, const int64_t *pred, bool footer)
 {
-    struct measured x = {.m = 0};
-    int64_t r[COLUMN_MAX];
-    struct column_head h = {0};
-    uint64_t value_unit;
+    struct measured x;
+    int64_t sorted[COLUMN_MAX];
+    struct trial trials[2];
 
+    x.m = 0;
     for (size_t i = 0; i < n; i++) {
         if (v[i] == METRIC_NA)
             continue;
         x.at[x.m] = (uint8_t)i;
         x.v[x.m++] = v[i];
     }
-    if (bits->cap < (bits->bit + 7) / 8 + COLUMN_BITS_MAX)
+    if (!x.m || bits->cap < (bits->bit + 7) / 8 + COLUMN_BITS_MAX)
         return LT_ELIMIT;
-    size_t count = choose(&x, pred, &h, &value_unit, r);
+    memcpy(sorted, x.v, x.m * sizeof *sorted);
+    column_sort(sorted, x.m);
+    const struct trial *t = choose(&x, sorted, pred, trials);
+    struct column_head h = t->h;
     h.sparse = x.m < n;
-    fill_footer(&h, &x);
-    int rc = write_head(heads, &h, footer, value_unit);
+    h.last = x.v[x.m - 1];
+    h.min = sorted[0];
+    h.max = sorted[x.m - 1];
+    h.p10 = sorted[column_p10_index(x.m)];
+    int rc = write_head(heads, &h, footer, trials[0].h.unit);
     if (rc)
         return rc;
     if (h.sparse)
         for (size_t i = 0; i < n; i++)
             bits_put(bits, v[i] != METRIC_NA, 1);
-    write_bits(bits, &h, r, count);
+    write_bits(bits, &h, t->r, t->count);
     return 0;
 }
 

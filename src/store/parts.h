@@ -103,7 +103,10 @@ void rcache_drop(struct store *s);                   /* after a roll-back: serie
 int import_settle(struct store *s, struct err *err); /* before a commit: summaries of lives whose samples were not appended */
 
 /* ---- seal.c, thin.c, retain.c, budget.c ---- */
-int seal_block(struct store *s, bool any, struct err *err);  /* full blocks, or `any` sweeps; inside a write transaction */
+bool seal_active(const struct store *s);                     /* a block is half sealed */
+int seal_begin(struct store *s, struct err *err);            /* takes the oldest block of sweeps; there must be one */
+int seal_some(struct store *s, bool whole, struct err *err); /* some of its lives, or all that are left; inside a write transaction */
+void seal_committed(struct store *s);                        /* that transaction was kept */
 void seal_free(struct seal *seal);
 int thin_life(struct store *s, int64_t life, int64_t upto_ms, struct err *err); /* raw before that hour becomes bins; inside a transaction */
 int retain_step(struct store *s, int64_t now_ms, struct err *err);

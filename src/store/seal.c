@@ -1,10 +1,13 @@
 /* Sealing: a block of sweeps becomes one chunk per life, and the sweeps go. The sweeps are read again for every SEAL_LIVES
- * lives, the others stepped over, so that memory does not grow with the number of lives. */
+ * lives, the others stepped over, so that memory does not grow with the number of lives. With many lives the work is
+ * spread over commits, or a tick would be missed. In between, samples stand in chunks and sweeps alike, which readers take for one; after a
+ * crash the same points are merged into the same chunks again. */
 #include <string.h>
 
 #include "store/parts.h"
 
 #define SEAL_LIVES 64
+#define SEAL_COMMITS 60 /* a block is sealed within so many commits, before the next is full */
 
 struct seal_life {
     int64_t id;
@@ -16,9 +19,12 @@ struct seal_life {
 
 struct seal {
     struct store *s;
-    struct map seen;             /* lives of the block */
+    struct map seen;             /* lives of the block that is being sealed */
     struct vec ids;              /* the same, ascending */
+    int64_t upto_seq;            /* end of the block, 0: no block is being sealed */
     int64_t newest_ms;
+    size_t done;                 /* lives of the block that are sealed and committed */
+    size_t next;                 /* those that are sealed */
     size_t n;                    /* lives of this pass */
     struct seal_life lives[SEAL_LIVES];
     struct chunk chunk;
@@ -190,7 +196,7 @@ static int find_block(struct store *s, int64_t *ret_upto, bool *ret_all, struct 
     return rc;
 }
 
-static int seal_upto(struct store *s, int64_t upto, struct err *err)
+static int collect(struct store *s, int64_t upto, struct err *err)
 {
     struct seal *seal = s->w.seal;
     struct log_visit visit = {.ctx = seal, .lo = 1, .hi = INT64_MAX, .upto_seq = upto,
@@ -199,38 +205,59 @@ static int seal_upto(struct store *s, int64_t upto, struct err *err)
     if (rc == LT_ENOMEM || rc == LT_ELIMIT)
         return err_set(err, rc, "store %s: sealing: %s", s->path, err_sentence(rc));
     column_sort(seal->ids.items, seal->ids.n);
-    for (size_t at = 0; at < seal->ids.n && !rc; at += seal->n) {
-        seal->n = MIN(seal->ids.n - at, (size_t)SEAL_LIVES);
-        for (size_t i = 0; i < seal->n; i++) {
-            seal->lives[i].id = *(int64_t *)vec_at(&seal->ids, at + i);
-            seal->lives[i].n = 0;
-        }
-        pass_blank(seal);
-        rc = seal_pass(seal, upto, err);
-    }
+    return rc;
+}
+
+bool seal_active(const struct store *s) { return s->w.seal && s->w.seal->upto_seq; }
+
+int seal_begin(struct store *s, struct err *err)
+{
+    int64_t upto;
+    bool all;
+    int rc = make_scratch(s, err);
     if (!rc)
-        rc = db_run(s, STMT_SWEEP_DROP, err, VI(upto));
+        rc = find_block(s, &upto, &all, err);
+    if (!rc)
+        rc = collect(s, upto, err);
+    if (rc)
+        return rc;
+    s->w.seal->upto_seq = upto;
+    s->w.seal->done = s->w.seal->next = 0;
+    if (all)
+        s->w.since_key = SWEEP_KEY_EVERY; /* the next sweep will have nothing before it to be coded against */
+    return 0;
+}
+
+static int drop_block(struct store *s, struct err *err)
+{
+    struct seal *seal = s->w.seal;
+    int rc = db_run(s, STMT_SWEEP_DROP, err, VI(seal->upto_seq));
     if (!rc && seal->newest_ms != MS_INVALID)
         rc = meta_put(s, META_SEALED_MS, seal->newest_ms, err);
     return rc;
 }
 
-int seal_block(struct store *s, bool any, struct err *err)
+int seal_some(struct store *s, bool whole, struct err *err)
 {
-    for (;;) {
-        int64_t count, upto;
-        bool all;
-        int rc = db_number(s, STMT_SWEEP_COUNT, &count, err);
-        if (rc || !count || (count < BLOCK_SWEEPS && !any))
-            return rc;
-        rc = make_scratch(s, err);
-        if (!rc)
-            rc = find_block(s, &upto, &all, err);
-        if (!rc)
-            rc = seal_upto(s, upto, err);
-        if (rc)
-            return rc;
-        if (all)
-            s->w.since_key = SWEEP_KEY_EVERY; /* the next sweep has nothing before it to be coded against */
+    struct seal *seal = s->w.seal;
+    size_t end = seal->done + MAX((size_t)SEAL_LIVES, seal->ids.n / SEAL_COMMITS);
+    int rc = 0;
+    for (seal->next = seal->done; seal->next < seal->ids.n && (whole || seal->next < end) && !rc; seal->next += seal->n) {
+        seal->n = MIN(seal->ids.n - seal->next, (size_t)SEAL_LIVES);
+        for (size_t i = 0; i < seal->n; i++) {
+            seal->lives[i].id = *(int64_t *)vec_at(&seal->ids, seal->next + i);
+            seal->lives[i].n = 0;
+        }
+        pass_blank(seal);
+        rc = seal_pass(seal, seal->upto_seq, err);
     }
+    return rc || seal->next < seal->ids.n ? rc : drop_block(s, err);
+}
+
+void seal_committed(struct store *s)
+{
+    struct seal *seal = s->w.seal;
+    seal->done = seal->next;
+    if (seal->done >= seal->ids.n)
+        seal->upto_seq = 0;
 }

@@ -9,11 +9,11 @@
 #include "store/test_kit.h"
 
 static struct err err;
-#define LIVES 5
+#define LIVES 130 /* so many that a block is sealed over several commits */
 #define ROUNDS 120
 
 /* Small enough a budget and short enough a memory that sealing, thinning and trimming are killed in the middle as well. */
-static const struct store_config config = {.raw_keep_ns = INT64_C(6) * 3600 * NS_PER_S, .disk_budget_bytes = 4 << 20, .interval_ns = STEP};
+static const struct store_config config = {.raw_keep_ns = INT64_C(6) * 3600 * NS_PER_S, .disk_budget_bytes = 8 << 20, .interval_ns = STEP};
 
 /* The watcher: goes on where the store ends, says i after sweep i was committed, until it is killed. */
 static void watch_until_killed(const char *path, int out)
@@ -37,8 +37,8 @@ static void watch_until_killed(const char *path, int out)
     }
 }
 
-/* Runs it for so long; returns the last sweep it acknowledged, -1 when none. */
-static int64_t run_and_kill(const char *path, int64_t ns)
+/* Runs it until it acknowledged so many sweeps, and ns more; returns the last it acknowledged, -1 when none. */
+static int64_t run_and_kill(const char *path, uint64_t sweeps, int64_t ns)
 {
     int fds[2], status;
     int64_t acked = -1, i;
@@ -50,6 +50,8 @@ static int64_t run_and_kill(const char *path, int64_t ns)
         watch_until_killed(path, fds[1]);
     }
     close(fds[1]);
+    while (sweeps-- && read(fds[0], &i, sizeof i) == sizeof i)
+        acked = i;
     struct timespec t = {.tv_nsec = ns};
     nanosleep(&t, NULL);
     kill(pid, SIGKILL);
@@ -87,7 +89,7 @@ static void test_killed_at_any_moment(void **state)
     (void)state;
     str_copy(path, sizeof path, test_path("a.db"));
     for (int round = 0; round < ROUNDS; round++) {
-        int64_t now = run_and_kill(path, (int64_t)random_below(&r, 30) * NS_PER_MS + (int64_t)random_below(&r, 1000000));
+        int64_t now = run_and_kill(path, random_below(&r, 8), (int64_t)random_below(&r, (round % 2 ? 1 : 15) * 1000000));
         acked = MAX(acked, now);
         struct store *s;
         if (acked < 0)

@@ -56,6 +56,59 @@ static void test_samples_come_back(void **state)
     OK(store_close(s, &err));
 }
 
+struct lives { int n; struct life_row row[8]; };
+static int count_life(void *ctx, const struct life_row *row)
+{
+    int64_t *v = ctx;
+    v[0]++;
+    v[1] += (int64_t)row->samples;
+    return 0;
+}
+
+/* With many lives a block is sealed over several commits: at every moment all is there, once. */
+static void test_half_sealed(void **state)
+{
+    struct store *s, *reader;
+    int64_t target, ids[200];
+    const char *path = test_path("half.db");
+    (void)state;
+    open_watch(&s, path);
+    OK(store_target(s, "api", "port:8000", &target, &err));
+    for (int k = 0; k < 200; k++) {
+        struct life_info info = test_life(target, 100 + k);
+        OK(store_life_begin(s, &info, &ids[k], &err));
+    }
+    for (int64_t i = 0; i < 130; i++) {
+        OK(put_sweep_at(s, ids, 200, i, &err));
+        OK(store_commit(s, &err));
+        if (i < 118)
+            continue;
+        struct store_info info;
+        OK(store_info(s, &info, &err));
+        if (i == 120)
+            assert_true(info.tier[0].chunks > 0 && info.sweeps > 120); /* in the middle of it */
+        OK(store_open(&reader, path, STORE_READ, NULL, &err));
+        for (int k = 0; k < 200; k += 33) {
+            expect_points(s, ids[k], 0, i + 1);
+            expect_points(reader, ids[k], 0, i + 1);
+        }
+        int64_t sum[2] = {0};
+        OK(store_each_life(reader, target, INT64_MIN, INT64_MAX, count_life, sum, &err));
+        assert_true(sum[0] == 200 && sum[1] == 200 * (i + 1));
+        OK(store_verify(reader, print_line, NULL, &err));
+        OK(store_close(reader, &err));
+        if (i == 121) { /* closed and opened again half way */
+            OK(store_close(s, &err));
+            open_watch(&s, path);
+            for (int k = 0; k < 200; k++) {
+                struct life_info life = test_life(target, 100 + k);
+                OK(store_life_begin(s, &life, &ids[k], &err));
+            }
+        }
+    }
+    OK(store_close(s, &err));
+}
+
 static int only_fds(void *ctx, const struct point *p, const struct point_values v[METRIC_N])
 {
     int64_t *n = ctx;
@@ -87,7 +140,6 @@ static void test_window_and_columns(void **state)
 
 /* ---- lives ---- */
 
-struct lives { int n; struct life_row row[8]; };
 static int take_life(void *ctx, const struct life_row *row)
 {
     struct lives *l = ctx;
@@ -491,7 +543,7 @@ static void test_what_is_no_store(void **state)
     assert_int_equal(store_open(&s, path, STORE_WRITE, NULL, &err), LT_EIO);
 }
 
-HARNESS_MAIN(CASE(test_samples_come_back), CASE(test_window_and_columns), CASE(test_life_is_continued_and_ended),
+HARNESS_MAIN(CASE(test_samples_come_back), CASE(test_half_sealed), CASE(test_window_and_columns), CASE(test_life_is_continued_and_ended),
              CASE(test_restart_leaves_a_gap), CASE(test_clock_goes_back), CASE(test_unsorted_and_doubled_rows), CASE(test_requests),
              CASE(test_endpoints_are_bounded), CASE(test_events_and_histograms), CASE(test_import), CASE(test_targets),
              CASE(test_files_are_private), CASE(test_second_watcher_is_refused), CASE(test_what_is_no_store))

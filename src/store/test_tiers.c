@@ -181,7 +181,7 @@ static void test_budget_holds(void **state)
         struct life_info info = test_life(target, 100 + k);
         OK(store_life_begin(s, &info, &ids[k], &err));
     }
-    for (int64_t i = 0; i < 3 * 2880; i++) {
+    for (int64_t i = 0; i < 4800; i++) {
         OK(put_sweep_at(s, ids, 40, i, &err));
         if (i % 10 == 9) {
             OK(store_commit(s, &err));

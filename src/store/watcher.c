@@ -348,30 +348,39 @@ static int write_queue(struct store *s, struct err *err)
     return rc;
 }
 
-/* Full blocks are sealed; on a small budget, whatever there is before the log grows out of proportion. */
+static int log_size(struct store *s, int64_t *ret_sweeps, int64_t *ret_bytes, struct err *err)
+{
+    _cleanup_rows_ struct rows r = {0};
+    int rc = rows_open_n(&r, s, STMT_SWEEP_COUNT, TABLE_NONE, NULL, 0, err);
+    if (!rc)
+        rc = rows_next(&r, err);
+    if (rc < 0)
+        return rc;
+    *ret_sweeps = rows_int(&r, 0);
+    *ret_bytes = rows_int(&r, 1);
+    return 0;
+}
+
+/* A full block is sealed, a part of it a commit; at once when more are waiting, or when the log is out of proportion to the
+ * budget, full block or not. */
 static int seal_if_due(struct store *s, struct err *err)
 {
     int64_t sweeps, bytes;
-    {
-        _cleanup_rows_ struct rows r = {0};
-        int rc = rows_open_n(&r, s, STMT_SWEEP_COUNT, TABLE_NONE, NULL, 0, err);
-        if (!rc)
-            rc = rows_next(&r, err);
-        if (rc < 0)
-            return rc;
-        sweeps = rows_int(&r, 0);
-        bytes = rows_int(&r, 1);
-    }
-    bool large = bytes > s->config.disk_budget_bytes / 8;
-    if (sweeps < BLOCK_SWEEPS && !large)
-        return 0;
-    int rc = budget_keep(s, bytes, err);
+    int rc = log_size(s, &sweeps, &bytes, err);
+    bool large = bytes > s->config.disk_budget_bytes / 8, hurry = large || sweeps >= 2 * BLOCK_SWEEPS;
+    if (rc || (!seal_active(s) && sweeps < BLOCK_SWEEPS && !large))
+        return rc;
+    rc = budget_keep(s, bytes, err);
+    if (!rc && !seal_active(s))
+        rc = seal_begin(s, err);
     if (!rc)
         rc = db_begin(s, true, err);
     if (rc)
         return rc;
-    rc = seal_block(s, large, err);
+    rc = seal_some(s, hurry, err);
     int rc2 = db_end(s, !rc, rc ? NULL : err);
+    if (!rc && !rc2)
+        seal_committed(s);
     return rc ? rc : rc2;
 }
 
