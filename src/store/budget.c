@@ -124,6 +124,22 @@ static int drop_some(struct store *s, bool *ret_any, struct err *err)
     return rc ? rc : rc2;
 }
 
+/* Short writers must not trim a store to a budget that is not its own. */
+int budget_agree(struct store *s, struct err *err)
+{
+    int64_t was;
+    int rc = meta_get(s, META_BUDGET, 0, &was, err);
+    if (rc)
+        return rc;
+    if (!s->config.disk_budget_bytes)
+        s->config.disk_budget_bytes = was;
+    config_defaults(&s->config);
+    if (s->mode != STORE_WATCH || s->config.disk_budget_bytes == was)
+        return 0;
+    rc = meta_put(s, META_BUDGET, s->config.disk_budget_bytes, err);
+    return rc == LT_EFULL || rc == LT_EBUSY ? 0 : rc; /* the next watch says it again */
+}
+
 int budget_keep(struct store *s, int64_t more_bytes, struct err *err)
 {
     int64_t limit = s->config.disk_budget_bytes - reserve(s) - more_bytes;

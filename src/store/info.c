@@ -10,6 +10,9 @@
 void config_defaults(struct store_config *c)
 {
     c->disk_budget_bytes = c->disk_budget_bytes ? MAX(c->disk_budget_bytes, (int64_t)BUDGET_MIN) : INT64_C(256) << 20;
+    /* The queue is written in one go and must fit beside what is there. */
+    int64_t queue = c->queue_max_bytes ? c->queue_max_bytes : INT64_C(8) << 20;
+    c->queue_max_bytes = MIN(queue, c->disk_budget_bytes / 8);
     c->raw_keep_ns = c->raw_keep_ns ? c->raw_keep_ns : 14 * DAY_NS;
     c->tier1_keep_ns = c->tier1_keep_ns ? c->tier1_keep_ns : 90 * DAY_NS;
     c->tier2_keep_ns = c->tier2_keep_ns ? c->tier2_keep_ns : 730 * DAY_NS;

@@ -5,7 +5,7 @@
 #include "store/state.h"
 
 /* ---- schema.c ---- */
-enum meta_id { META_VERSION = 1, META_SEALED_MS = 2, META_FOLDED_ID = 3, META_SCHEMA = 4 };
+enum meta_id { META_VERSION = 1, META_SEALED_MS = 2, META_FOLDED_ID = 3, META_SCHEMA = 4, META_BUDGET = 5 };
 int meta_get(struct store *s, enum meta_id id, int64_t fallback, int64_t *ret, struct err *err);
 int meta_put(struct store *s, enum meta_id id, int64_t value, struct err *err);
 int schema_open(struct store *s, struct err *err);   /* pragmas, creation, migration, version check */
@@ -110,6 +110,7 @@ void seal_committed(struct store *s);                        /* that transaction
 void seal_free(struct seal *seal);
 int thin_life(struct store *s, int64_t life, int64_t upto_ms, struct err *err); /* raw before that hour becomes bins; inside a transaction */
 int retain_step(struct store *s, int64_t now_ms, struct err *err);
+int budget_agree(struct store *s, struct err *err);          /* at open: what the last watch said, or this one says */
 /* Makes room for more_bytes within the disk budget; LT_EFULL when there is none to be had. */
 int budget_keep(struct store *s, int64_t more_bytes, struct err *err);
 

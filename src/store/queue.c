@@ -6,14 +6,13 @@
 #include "base/str.h"
 #include "store/parts.h"
 
-#define QUEUE_DEFAULT (8 << 20)
 #define GAPS_MAX 10000
 
 struct record { uint32_t len; uint32_t type; }; /* then len bytes */
 
 void queue_init(struct queue *q, int64_t max_bytes)
 {
-    *q = (struct queue){.max = max_bytes > 0 ? (size_t)max_bytes : QUEUE_DEFAULT};
+    *q = (struct queue){.max = (size_t)max_bytes};
     buf_init(&q->records, q->max);
 }
 

@@ -151,6 +151,8 @@ static int open_all(struct store *s, struct err *err)
         rc = connect_read_only_folder(s, err);
     if (rc == LT_ECORRUPT && s->mode == STORE_READ)
         rc = salvage(s, err);
+    if (!rc)
+        rc = budget_agree(s, err);
     if (!rc && s->mode == STORE_WATCH)
         rc = watcher_open(s, err);
     return rc;
@@ -184,7 +186,6 @@ int store_open(struct store **ret, const char *path, enum store_mode mode, const
     s->lock_fd = -1;
     if (config)
         s->config = *config;
-    config_defaults(&s->config);
     map_init(&s->dirty, LIVES_MAX);
     vec_init(&s->olds, sizeof(struct old_chunk), 1 << 20);
     buf_init(&s->row, LIFE_BYTES_MAX);
@@ -207,6 +208,8 @@ int store_close(struct store *s, struct err *err)
         rc = store_end(s, true, err);
     if (s->mode == STORE_WATCH && store_queued_bytes(s))
         rc = store_commit(s, err);
+    if (s->mode == STORE_WRITE && s->db)
+        budget_keep(s, 0, NULL); /* a large import may need it; what was written is written either way */
     store_free(s);
     return rc;
 }

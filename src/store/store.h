@@ -25,11 +25,11 @@ enum store_mode {
 };
 
 struct store_config {
-    int64_t disk_budget_bytes;  /* hard cap of file + WAL, 0: 256 MiB; oldest raw first, tiers kept */
+    int64_t disk_budget_bytes;  /* hard cap of file + WAL, 0: what the last watch said, else 256 MiB; oldest raw first, tiers kept */
     int64_t raw_keep_ns;        /* raw samples, 0: 14 d */
     int64_t tier1_keep_ns;      /* 5 min bins, 0: 90 d */
     int64_t tier2_keep_ns;      /* 1 h bins, 0: 2 y */
-    int64_t queue_max_bytes;    /* what is kept in memory while the disk is full, 0: 8 MiB */
+    int64_t queue_max_bytes;    /* what is kept in memory while the disk is full, 0: 8 MiB; at most an eighth of the budget */
     int64_t interval_ns;        /* of the watch: a pause up to three of them at a restart is no gap, 0: any pause is one */
 };
 

@@ -30,7 +30,7 @@ static struct store *make(const char *path, const struct store_config *config, i
 }
 
 /* Every point against the truth: raw as it is, bins computed anew from the samples they stand for. */
-struct bins { int64_t id, next_ns, end_ns, n[3]; };
+struct bins { int64_t id, samples, next_ns, end_ns, n[3]; };
 
 static int by_value(const void *a, const void *b)
 {
@@ -44,6 +44,7 @@ static int check_bin(void *ctx, const struct point *p, const struct point_values
     int tier = p->bin_ns == 0 ? 0 : p->bin_ns == BIN1 ? 1 : 2;
     b->n[tier]++;
     int64_t from = p->ts_ns < T0 ? 0 : (p->ts_ns - T0 + STEP - 1) / STEP, to = (p->ts_ns + MAX(p->bin_ns, 1) - T0 + STEP - 1) / STEP;
+    to = b->samples ? MIN(to, b->samples) : to;
     assert_int_equal(from, b->next_ns); /* every sample is in one point, in order */
     assert_int_equal(p->n, to - from);
     b->next_ns = to;
@@ -199,4 +200,46 @@ static void test_budget_holds(void **state)
     assert_true(on_disk(path) <= budget);
 }
 
-HARNESS_MAIN(CASE(test_bins_are_exact), CASE(test_counts_are_folded), CASE(test_budget_holds))
+/* A short writer keeps to the budget of the watch, not to its own preset, and a large import is trimmed when it ends. */
+static void test_import_keeps_the_budget(void **state)
+{
+    struct store_config config = {.disk_budget_bytes = 4 << 20};
+    const char *path = test_path("d.db");
+    struct store *s;
+    struct store_info info;
+    int64_t target;
+    static struct sample rows[1000];
+    static int64_t ts[1000];
+    (void)state;
+    OK(store_open(&s, path, STORE_WATCH, &config, &err));
+    OK(store_close(s, &err));
+    OK(store_open(&s, path, STORE_WRITE, NULL, &err));
+    OK(store_info(s, &info, &err));
+    assert_int_equal(info.budget_bytes, 4 << 20);
+    OK(store_target(s, "api", "", &target, &err));
+    for (int32_t k = 0; k < 12; k++) {
+        struct life_info life = test_life(target, 100 + k);
+        int64_t id;
+        OK(store_import_life(s, &life, &id, &err));
+        OK(store_begin(s, &err));
+        for (int64_t i = 0; i < 10000; i++) {
+            ts[i % 1000] = T0 + i * STEP;
+            truth_row(&rows[i % 1000], id, i);
+            if (i % 1000 == 999)
+                OK(store_import_samples(s, id, ts, rows, 1000, &err));
+        }
+        OK(store_end(s, true, &err));
+    }
+    assert_true(on_disk(path) > 4 << 20);
+    OK(store_close(s, &err));
+    assert_true(on_disk(path) <= 4 << 20);
+    OK(store_open(&s, path, STORE_READ, NULL, &err));
+    struct bins b = {.id = -1, .samples = 10000};
+    OK(store_each_point(s, -1, INT64_MIN, INT64_MAX, 0, check_bin, &b, &err));
+    assert_int_equal(b.next_ns, 10000);
+    assert_true(b.n[1] > 0);
+    OK(store_verify(s, print_line, NULL, &err));
+    OK(store_close(s, &err));
+}
+
+HARNESS_MAIN(CASE(test_import_keeps_the_budget), CASE(test_bins_are_exact), CASE(test_counts_are_folded), CASE(test_budget_holds))
