@@ -241,6 +241,7 @@ static bool measure_life(struct growth *g, struct curve *c, const struct series_
     c->from = c->to / (c->memory ? 4 : 10);
     begin = own.req ? own.req[0] : -curve_seconds(c, 0, c->from + 1);
     growth_measure(g, &b, c, w, begin);
+    c->track = l->own; /* ours ends here */
     return g->usable;
 }
 

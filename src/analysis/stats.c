@@ -76,11 +76,12 @@ double stats_median(double *v, size_t n)
 double stats_t95(double df)
 {
     static const double table[] = { 6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812 };
+    const size_t n = ARRAY_SIZE(table);
     const double z = 1.644854;
 
     if (!(df > 1))
         return table[0];
-    if (df < (double)ARRAY_SIZE(table)) {
+    if (df < (double)n) {
         size_t i = (size_t)df;
         double share = df - (double)i;
 

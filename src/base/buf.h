@@ -27,7 +27,7 @@ int buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((forma
 int buf_put_varint(struct buf *b, uint64_t v);
 /* Reads one varint at *pos of data[0..len); advances *pos; 0 or LT_ECORRUPT (cut short, over 64 bits). */
 int varint_get(const uint8_t *data, size_t len, size_t *pos, uint64_t *ret_v);
-static inline uint64_t zigzag(int64_t v) { return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63); }
+static inline uint64_t zigzag(int64_t v) { return ((uint64_t)v << 1) ^ -(uint64_t)(v < 0); }
 static inline int64_t unzigzag(uint64_t u) { return (int64_t)(u >> 1) ^ -(int64_t)(u & 1); }
 uint32_t crc32c(uint32_t crc, const void *data, size_t len); /* Castagnoli; start with crc = 0 */
 uint32_t crc32c_portable(uint32_t crc, const void *data, size_t len); /* the same without the CPU instruction */

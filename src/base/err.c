@@ -45,7 +45,7 @@ int err_exit_status(int code)
     return row_of(code)->exit_status;
 }
 
-int err_set(struct err *err, int code, const char *fmt, ...)
+int (err_set)(struct err *err, int code, const char *fmt, ...)
 {
     va_list ap;
 
@@ -77,7 +77,7 @@ static int code_of_errno(int errnum, int otherwise)
     }
 }
 
-int err_errno(struct err *err, int code, int errnum, const char *fmt, ...)
+int (err_errno)(struct err *err, int code, int errnum, const char *fmt, ...)
 {
     char reason[128];
     va_list ap;

@@ -29,8 +29,13 @@ static inline void mem_freep(void *p) { void **pp = p; mem_free(*pp); *pp = NULL
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 /* Evaluate each side once; the counter makes names of their own, so that calls nest. */
+#ifndef __cppcheck__
 #define MIN(a, b) LT_PICK(a, <, b, __COUNTER__)
 #define MAX(a, b) LT_PICK(a, >, b, __COUNTER__)
+#else /* it does not know statement expressions inside initialisers */
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#endif
 #define LT_PICK(a, op, b, n) LT_PICK_NAMED(a, op, b, n)
 #define LT_PICK_NAMED(a, op, b, n) \
     ({ __typeof__(a) _a##n = (a); __typeof__(b) _b##n = (b); _a##n op _b##n ? _a##n : _b##n; })

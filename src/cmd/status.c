@@ -176,7 +176,7 @@ static json_t *status_json(const struct status *s)
     VEC_EACH(const struct life_status, l, &s->lives)
         json_array_append_new(lives, life_json(l));
     json_t *doc = json_pack("{s:o, s:o, s:I, s:o, s:o}", "store", cmd_json_text(s->path), "now", cmd_json_time(s->now_ns), "store_bytes",
-                            (json_int_t)(s->info.file_bytes + s->info.wal_bytes), "watcher_pid",
+                            (json_int_t)s->info.file_bytes + (json_int_t)s->info.wal_bytes, "watcher_pid",
                             s->info.watcher_pid ? json_integer(s->info.watcher_pid) : json_null(), "targets", targets);
     if (doc && s->keep_lives)
         json_object_set_new(doc, "lives", lives);

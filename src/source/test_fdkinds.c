@@ -88,7 +88,8 @@ static void open_set(void)
     check(open("/dev/null", O_RDWR) >= 0);
     for (int i = 0; i < 3; i++)
         check(socket(i == 0 ? AF_UNIX : AF_INET, SOCK_STREAM, 0) >= 0);
-    check(pipe(p) == 0 && pipe(p) == 0);
+    check(pipe(p) == 0);
+    check(pipe(p) == 0);
     str_fmt(path, sizeof path, "%s/job-12.wav", set_dir);
     check(open(path, O_CREAT | O_RDWR, 0600) >= 0);
     str_fmt(path, sizeof path, "%s/job-13.wav", set_dir);
