@@ -365,7 +365,7 @@ static int log_size(struct store *s, int64_t *ret_sweeps, int64_t *ret_bytes, st
  * budget, full block or not. */
 static int seal_if_due(struct store *s, struct err *err)
 {
-    int64_t sweeps, bytes;
+    int64_t sweeps = 0, bytes = 0;
     int rc = log_size(s, &sweeps, &bytes, err);
     bool large = bytes > s->config.disk_budget_bytes / 8, hurry = large || sweeps >= 2 * BLOCK_SWEEPS;
     if (rc || (!seal_active(s) && sweeps < BLOCK_SWEEPS && !large))
