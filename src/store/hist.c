@@ -140,7 +140,15 @@ int hist_add(struct hist_batch *b, const struct hist_record *r, const char *what
 
 /* ---- reading ---- */
 
-struct reading { struct store *s; store_histogram_fn fn; void *ctx; int64_t life_id, ts_ms; char what[WORD_MAX + 1]; struct err *err; };
+struct reading {
+    struct store *s;
+    store_histogram_fn fn;
+    void *ctx;
+    int64_t life_id, ts_ms, done_id; /* of the row that is given out */
+    char what[WORD_MAX + 1];
+    bool stopped;
+    struct err *err;
+};
 
 static int read_key(void *ctx, int64_t word, int64_t count)
 {
@@ -150,24 +158,39 @@ static int read_key(void *ctx, int64_t word, int64_t count)
     return rc ? rc : rd->fn(rd->ctx, rd->life_id, ns_of(rd->ts_ms), rd->what, key, count);
 }
 
+static int walk_hist(struct reading *rd, int64_t from_ms, int64_t to_ms)
+{
+    _cleanup_rows_ struct rows r = {0};
+    int rc = rows_open(&r, rd->s, STMT_HIST_LIFE, TABLE_HIST, rd->err, VI(rd->life_id), VI(from_ms), VI(to_ms));
+    while (!rc && (rc = rows_next(&r, rd->err)) == 1) {
+        size_t len;
+        const uint8_t *p = rows_blob(&r, 4, &len);
+        int64_t ts = rows_int(&r, 2), id = rows_int(&r, 0);
+        rc = 0;
+        if (ts < rd->ts_ms || (ts == rd->ts_ms && id <= rd->done_id)) /* given out before the damage was met */
+            continue;
+        rc = word_text(rd->s, rows_int(&r, 3), rd->what, rd->err);
+        if (rc)
+            break;
+        rd->ts_ms = ts;
+        rd->done_id = id;
+        rc = parse(p, len, read_key, rd);
+        rd->stopped = rc != 0;
+    }
+    return rc;
+}
+
 int store_each_histogram(struct store *s, int64_t life_id, int64_t from_ns, int64_t to_ns, store_histogram_fn fn, void *ctx,
                          struct err *err)
 {
-    struct reading rd = {.s = s, .fn = fn, .ctx = ctx, .life_id = life_id, .err = err};
-    int rc = db_begin(s, false, err);
-    if (rc)
-        return rc;
-    _cleanup_rows_ struct rows r = {0};
-    rc = rows_open(&r, s, STMT_HIST_LIFE, TABLE_HIST, err, VI(life_id), VI(ms_of(from_ns)), VI(ms_of(to_ns)));
-    while (!rc && (rc = rows_next(&r, err)) == 1) {
-        size_t len;
-        const uint8_t *p = rows_blob(&r, 4, &len);
-        rd.ts_ms = rows_int(&r, 2);
-        rc = word_text(s, rows_int(&r, 3), rd.what, err);
-        if (!rc)
-            rc = parse(p, len, read_key, &rd);
-    }
-    rows_close(&r);
-    int rc2 = db_end(s, true, err);
-    return rc ? rc : rc2;
+    struct reading rd = {.s = s, .fn = fn, .ctx = ctx, .life_id = life_id, .ts_ms = MS_INVALID, .err = err};
+    int rc;
+    do {
+        rc = db_begin(s, false, err);
+        if (rc)
+            break;
+        rc = walk_hist(&rd, ms_of(from_ns), ms_of(to_ns));
+        db_end(s, true, NULL);
+    } while (salvage_after(s, &rc, rd.stopped, err));
+    return rc;
 }

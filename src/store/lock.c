@@ -33,11 +33,11 @@ int lock_take(struct store *s, struct err *err)
         return err_set(err, LT_EUSAGE, "store %s: the path is too long", s->path);
     _cleanup_fd_ int fd = fd_open(AT_FDCWD, path, O_RDWR | O_CREAT, 0600);
     if (fd < 0)
-        return err_errno(err, LT_EIO, -fd, "store %s: cannot make its lock file", s->path);
+        return file_error(s, err, -fd, "cannot make its lock file");
     struct flock lock = whole(F_WRLCK);
     if (fcntl(fd, F_OFD_SETLK, &lock) < 0) {
         if (errno != EAGAIN && errno != EACCES)
-            return err_errno(err, LT_EIO, errno, "store %s: cannot lock", s->path);
+            return file_error(s, err, errno, "cannot lock");
         return err_set(err, LT_EBUSY, "store %s: process %d is watching into it; stop that one or choose another --db", s->path,
                        pid_in(fd));
     }
@@ -47,7 +47,7 @@ int lock_take(struct store *s, struct err *err)
         rc = -errno;
     /* A full disk must not keep the watcher from starting: the lock holds without the number. */
     if (rc && rc != -ENOSPC && rc != -EDQUOT)
-        return err_errno(err, LT_EIO, -rc, "store %s: cannot write its lock file", s->path);
+        return file_error(s, err, -rc, "cannot write its lock file");
     s->lock_fd = TAKE_FD(fd);
     return 0;
 }

@@ -122,6 +122,7 @@ void watcher_close(struct store *s);
 int64_t file_bytes(const struct store *s, const char *suffix); /* of the file, "-wal", "-shm"; 0: not there */
 
 /* ---- store.c, salvage.c ---- */
+int file_error(const struct store *s, struct err *err, int errnum, const char *what); /* "store PATH: what: why; what to do" */
 void config_defaults(struct store_config *config);
 bool salvage_after(struct store *s, int *rc, bool stopped, struct err *err); /* whether to read again: *rc said damage, and it was salvaged */
 int salvage(struct store *s, struct err *err);       /* s->db becomes a copy of what can be read; LT_ECORRUPT: nothing can */

@@ -365,7 +365,7 @@ int salvage(struct store *s, struct err *err)
     str_fmt(wal, sizeof wal, "%s-wal", s->path);
     _cleanup_fd_ int fd = fd_open(AT_FDCWD, s->path, O_RDONLY, 0), wal_fd = fd_open(AT_FDCWD, wal, O_RDONLY, 0);
     if (fd < 0)
-        return err_errno(err, LT_EIO, -fd, "store %s: cannot open it", s->path);
+        return file_error(s, err, -fd, "cannot open it");
     v->fd = fd;
     v->wal = wal_fd;
     map_init(&v->wal_pages, PAGES_MAX);

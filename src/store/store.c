@@ -32,11 +32,20 @@ int store_default_path(bool create, char *out, size_t size, struct err *err)
     if (create) {
         int rc = fd_mkdir_p(folder, 0700);
         if (rc < 0)
-            return err_errno(err, LT_EIO, -rc, "store: cannot make the folder %s", folder);
+            return err_set(err, err_errno(NULL, LT_EIO, -rc, "folder"), "store: cannot make the folder %s: %s; give --db PATH", folder,
+                           strerror(-rc));
     }
     if (str_fmt(out, size, "%s/lowtide.db", folder) >= size)
         return err_set(err, LT_EUSAGE, "store: the path of %s is too long; give --db PATH", folder);
     return 0;
+}
+
+int file_error(const struct store *s, struct err *err, int errnum, const char *what)
+{
+    int code = err_errno(NULL, LT_EIO, errnum, "%s", what);
+    const char *advice = code == LT_EFULL ? "make room on the disk" : code == LT_ENOMEM ? "free some memory"
+                         : code == LT_EPERM ? "run as the user who owns it, or choose another --db" : "choose another --db";
+    return err_set(err, code, "store %s: %s: %s; %s", s->path, what, strerror(errnum), advice);
 }
 
 /* ---- damage ---- */
@@ -69,12 +78,12 @@ static int look(struct store *s, bool *ret_new, struct err *err)
     if (fd == -ENOENT)
         return s->mode == STORE_READ ? err_set(err, LT_ENOENT, "store %s: there is none; start with 'lowtide watch'", s->path) : 0;
     if (fd < 0)
-        return err_errno(err, LT_EIO, -fd, "store %s: cannot open it", s->path);
+        return file_error(s, err, -fd, "cannot open it");
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return err_set(err, LT_EUSAGE, "store %s: it is not a file; choose another --db", s->path);
     ssize_t n = pread(fd, head, sizeof head, 0);
     if (n < 0)
-        return err_errno(err, LT_EIO, errno, "store %s: cannot read it", s->path);
+        return file_error(s, err, errno, "cannot read it");
     *ret_new = n == 0;
     if (n == 0 && s->mode == STORE_READ)
         return err_set(err, LT_ENOENT, "store %s: it is empty; start with 'lowtide watch'", s->path);
@@ -89,7 +98,7 @@ static int create(struct store *s, struct err *err)
 {
     _cleanup_fd_ int fd = fd_open(AT_FDCWD, s->path, O_RDWR | O_CREAT | O_EXCL, 0600);
     if (fd < 0 && fd != -EEXIST)
-        return err_errno(err, LT_EIO, -fd, "store %s: cannot make it", s->path);
+        return file_error(s, err, -fd, "cannot make it");
     return 0;
 }
 

@@ -52,8 +52,11 @@ int store_life_end(struct store *s, int64_t life_id, const struct life_end *end,
 int store_end_stale(struct store *s, int64_t target_id, const uint8_t boot_id[16], struct err *err);
 /* Wall time of the newest sample in the store, CLOCK_INVALID when there is none: where the gap of a restart begins. */
 int store_last_sweep(struct store *s, int64_t *ret_wall_ns, struct err *err);
+/* Times are kept in whole milliseconds. A pause before the first sweep of a handle, and a clock that goes back, are recorded as
+ * gaps. */
 int store_put_sweep(struct store *s, const struct sweep *sweep, struct err *err);
-/* A histogram row replaces the one with the same life, what, key and moment. */
+/* A histogram row replaces the one with the same life, what, key and moment. Those of one life, what and moment are one
+ * histogram; when it says what the last one said, it is written again only after an hour. */
 int store_put_histogram(struct store *s, int64_t life_id, int64_t wall_ns, const char *what, const char *key,
                         int64_t count, struct err *err);
 int store_put_gap(struct store *s, int64_t from_ns, int64_t to_ns, const char *why, struct err *err);
@@ -94,7 +97,7 @@ struct life_row {
     struct life_end end;                 /* cause LIFE_RUNNING while it runs */
     int64_t first_ns, last_ns;           /* of its samples; CLOCK_INVALID when none */
     uint64_t samples;
-    int64_t first[METRIC_N], last[METRIC_N];
+    int64_t first[METRIC_N], last[METRIC_N]; /* the first and last measured value of each */
 };
 struct event_row { int64_t target_id, ts_ns; const char *kind; const char *text; };
 struct gap_row { int64_t from_ns, to_ns; const char *why; };
