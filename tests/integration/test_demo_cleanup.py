@@ -48,7 +48,9 @@ class Demo:
         name, value = self.mark.split("=")
         env = {**os.environ, name: value, "TMPDIR": self.folder, "LOWTIDE": lowtide, "VENV": sys.prefix}
         self.process = subprocess.Popen([os.path.join(ROOT, "scripts", "demo")], env=env, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL, start_new_session=True)
+                                        stderr=subprocess.DEVNULL, start_new_session=True,
+                                        # a runner in the background may have handed down an ignored SIGINT
+                                        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
     def janitor(self):
         return next((pid for pid, line in marked(self.mark).items() if "janitor.py" in line), None)
