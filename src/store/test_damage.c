@@ -249,6 +249,37 @@ static void test_cut_files(void **state)
     image_free(&wal);
 }
 
+/* Rows that are gone without a trace are missed: any raw chunk of a life (K6, K7), any sweep but the last (S2). */
+static void test_missing_rows_are_noticed(void **state)
+{
+    static const struct { const char *sql; int64_t lost; } all[] = {
+        {"DELETE FROM chunk WHERE id = (SELECT id FROM chunk WHERE life = 2 ORDER BY ts LIMIT 1)", 120},
+        {"DELETE FROM chunk WHERE id = (SELECT id FROM chunk WHERE life = 2 ORDER BY ts LIMIT 1 OFFSET 2)", 120},
+        {"DELETE FROM chunk WHERE id = (SELECT id FROM chunk WHERE life = 2 ORDER BY ts DESC LIMIT 1)", 120},
+        {"DELETE FROM sweep WHERE seq = (SELECT max(seq) - 15 FROM sweep)", 0},
+        {"DELETE FROM sweep WHERE seq = (SELECT min(seq) FROM sweep)", 0},
+    };
+    struct image closed, wal;
+    struct found f;
+    char path[700];
+    (void)state;
+    make(&closed, &wal);
+    str_copy(path, sizeof path, test_path("gone.db"));
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+        sqlite3 *db;
+        image_write(&closed, path, closed.n[0]);
+        assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, all[i].sql, NULL, NULL, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_changes(db), 1);
+        assert_int_equal(sqlite3_close(db), SQLITE_OK);
+        assert_true(read_all(path, &f));
+        assert_true(f.said && f.verified_bad);
+        assert_true(all[i].lost ? f.points == POINTS - all[i].lost : f.points < POINTS && f.points >= POINTS - 31 * LIVES);
+    }
+    image_free(&closed);
+    image_free(&wal);
+}
+
 /* The same file, read by a writer: it is refused with a line, and not touched. */
 static void test_writers_refuse_damage(void **state)
 {
@@ -275,4 +306,5 @@ static void test_writers_refuse_damage(void **state)
     image_free(&after);
 }
 
-HARNESS_MAIN(CASE(test_flipped_bits), CASE(test_cut_files), CASE(test_writers_refuse_damage))
+HARNESS_MAIN(CASE(test_flipped_bits), CASE(test_cut_files), CASE(test_missing_rows_are_noticed),
+             CASE(test_writers_refuse_damage))
