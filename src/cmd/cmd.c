@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -138,15 +140,26 @@ static const struct cmd *take_verb(struct vec *words, size_t at)
     return cmd;
 }
 
+/* Whether nobody reads standard output any more. Asked of the descriptor: the errno of the write that failed is long gone. */
+static bool reader_left(void)
+{
+    struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP));
+}
+
 /* Output that did not reach its file is a failure; a reader that closed the pipe early is not. */
 static int flush_output(struct err *err)
 {
+    bool failed = ferror(stdout);
     errno = 0;
-    if (!ferror(stdout) && !fflush(stdout))
+    if (!fflush(stdout) && !failed)
         return 0;
-    if (errno == EPIPE)
+    int e = errno;
+    if (e == EPIPE || reader_left())
         return 0;
-    return cmd_errno(err, errno, "standard output", "make room and run again");
+    if (!e)
+        return err_set(err, LT_EIO, "standard output: not all of the answer could be written; make room and run again");
+    return cmd_errno(err, e, "standard output", "make room and run again");
 }
 
 static int run_verb(const struct cmd *cmd, struct args_parsed *p, const struct vec *words, struct err *err)

@@ -20,7 +20,8 @@
 struct target_status {
     int64_t id, first_ns, last_ns;
     char name[128], selector[256];
-    uint64_t samples, running, ended[LIFE_END_N];
+    uint64_t samples; /* of processes: the target's own row is none */
+    uint64_t running, ended[LIFE_END_N];
 };
 
 struct life_status {
@@ -51,7 +52,7 @@ static int on_target(void *ctx, const struct target_row *row)
     struct target_status *t = vec_push(&s->targets);
     if (!t)
         return LT_ELIMIT;
-    *t = (struct target_status){ .id = row->id, .first_ns = row->first_ns, .last_ns = row->last_ns, .samples = row->samples };
+    *t = (struct target_status){ .id = row->id, .first_ns = row->first_ns, .last_ns = row->last_ns };
     str_copy(t->name, sizeof t->name, row->name);
     str_copy(t->selector, sizeof t->selector, row->selector);
     str_printable(t->name); /* cut or not, whoever wrote them */
@@ -76,6 +77,7 @@ static int on_life(void *ctx, const struct life_row *row)
     struct status *s = ctx;
     if (!row->info.key.pid)
         return 0; /* the target's own row is no process */
+    s->cur->samples += row->samples;
     if (row->end.cause == LIFE_RUNNING)
         s->cur->running++;
     else if (row->end.cause < LIFE_END_N)

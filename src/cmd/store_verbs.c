@@ -98,7 +98,7 @@ static void info_text(const char *path, const struct store_info *i)
     printf("  %llu targets, %llu lives, %llu events, %llu gaps, %llu request rows, %llu histogram rows\n",
            (unsigned long long)i->targets, (unsigned long long)i->lives, (unsigned long long)i->events, (unsigned long long)i->gaps,
            (unsigned long long)i->request_rows, (unsigned long long)i->histogram_rows);
-    printf("  %-6s %12s %14s %10s %8s  %-20s %s\n", "tier", "samples", "values", "bytes", "B/value", "from", "to");
+    printf("  %-6s %12s %14s %10s %8s  %-20s %s\n", "tier", "rows", "values", "bytes", "B/value", "from", "to");
     for (size_t t = 0; t < ARRAY_SIZE(i->tier); t++) {
         bool any = i->tier[t].chunks > 0;
         printf("  %-6s %12llu %14llu %10s %8.2f  %-20s %s\n", tier_names[t], (unsigned long long)i->tier[t].samples,
@@ -142,7 +142,7 @@ static const char *const info_examples[] = {
 const struct cmd cmd_store_info = {
     .name = "store info",
     .brief = "sizes and tiers of the store",
-    .description = "Bytes on disk, what is in the store, and how many samples each tier holds for which span.",
+    .description = "Bytes on disk, what is in the store, and how many rows each tier holds for which span: one for each sample of a process, and one for each sweep of a target as a whole.",
     .examples = info_examples,
     .run = info_run,
 };

@@ -62,6 +62,16 @@ void put_wrapped(struct buf *out, const char *text, size_t col, size_t indent)
     buf_putc(out, '\n');
 }
 
+static size_t put_samples(char *line, size_t size, const struct series *s, size_t lives)
+{
+    char n[UNITS_TEXT_MAX];
+
+    units_count((double)s->samples, n);
+    if (!lives)
+        return str_fmt(line, size, "%s sample%s of the target as a whole, none of a process", n, s->samples == 1 ? "" : "s");
+    return str_fmt(line, size, "%s sample%s of %zu process%s", n, s->samples == 1 ? "" : "s", lives, lives > 1 ? "es" : "");
+}
+
 static void put_head(struct buf *out, const struct verdict *v, const struct output_options *o)
 {
     const struct series *s = v->analysis->series;
@@ -73,13 +83,13 @@ static void put_head(struct buf *out, const struct verdict *v, const struct outp
     buf_printf(out, "%s%s%s   %s to %s (%s)\n", term_on(TERM_BOLD, o->colored), s->target, term_off(o->colored),
                clock_rfc3339(s->from_ns / NS_PER_S * NS_PER_S, from), clock_rfc3339(s->to_ns / NS_PER_S * NS_PER_S, to),
                units_time(s->to_ns - s->from_ns, span));
-    at = str_fmt(line, sizeof line, "%s samples of %zu process%s", units_count((double)s->samples, n), MAX(lives, (size_t)1), lives > 1 ? "es" : "");
+    at = put_samples(line, sizeof line, s, lives);
     if (v->analysis->restarts)
         at += str_fmt(line + at, sizeof line - at, ", %zu restart%s", v->analysis->restarts, v->analysis->restarts > 1 ? "s" : "");
     if (!isnan(s->requests))
         str_fmt(line + at, sizeof line - at, ", %s requests", units_count(round(s->requests), n));
     else
-        str_fmt(line + at, sizeof line - at, ", no request counts: growth is per hour (watch --requests counts them)");
+        str_fmt(line + at, sizeof line - at, ", no request counts: growth is per hour (lowtide import TARGET FILE --kind requests brings them)");
     put_wrapped(out, line, 0, 4);
 }
 

@@ -205,7 +205,7 @@ int series_point(struct series *s, size_t life, const struct point *p, const str
         r = begin_bin(s, bin);
     if (r)
         return r;
-    s->samples += p->n;
+    *(series_life_at(s, life)->whole ? &s->whole_samples : &s->samples) += p->n;
     for (int m = 0; m < METRIC_N; m++) {
         gather(s, m, &v[m]);
         if (series_life_at(s, life)->cut && v[m].last != METRIC_NA)

@@ -132,6 +132,8 @@ int series_finish(struct series *s)
     int r = fill_flush(s);
 
     s->life_at = SIZE_MAX;
+    if (!s->samples)
+        s->samples = s->whole_samples;
     if (!r)
         r = requests_join(s);
     if (s->sum.n) {

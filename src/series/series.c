@@ -135,12 +135,21 @@ int series_life(struct series *s, const struct life_row *row)
     return 0;
 }
 
+/* Full: the oldest quarter goes. The newest are what a step of now is put down to. */
+static void forget_events(struct vec *events)
+{
+    size_t gone = events->n / 4 + 1;
+
+    events->n -= gone;
+    memmove(events->items, vec_at(events, gone), events->n * events->item_size);
+}
+
 int series_event(struct series *s, const struct event_row *row)
 {
     struct series_event *e;
 
     if (s->events.n >= s->events.max)
-        return 0;
+        forget_events(&s->events);
     e = vec_push(&s->events);
     if (!e)
         return LT_ENOMEM;
@@ -152,11 +161,31 @@ int series_event(struct series *s, const struct event_row *row)
     return 0;
 }
 
+/* Gaps less than near_ns apart become one: what lies between them is trusted no more, which errs on the safe side. */
+static void join_gaps(struct vec *gaps, double near_ns)
+{
+    struct series_gap *g = gaps->items;
+    size_t kept = 0;
+
+    for (size_t i = 1; i < gaps->n; i++) {
+        if ((double)g[i].from_ns - (double)g[kept].to_ns <= near_ns) { /* they come in time order */
+            g[kept].to_ns = MAX(g[kept].to_ns, g[i].to_ns);
+            g[kept].from_ns = MIN(g[kept].from_ns, g[i].from_ns);
+        } else {
+            g[++kept] = g[i];
+        }
+    }
+    gaps->n = kept + 1;
+}
+
 int series_gap(struct series *s, const struct gap_row *row)
 {
     struct series_gap gap = { row->from_ns, row->to_ns };
 
-    return s->gaps.n >= s->gaps.max ? 0 : vec_append(&s->gaps, &gap);
+    if (s->gaps.n == s->gaps.max)
+        for (double near_ns = 1e9; s->gaps.n > s->gaps.max / 4 * 3; near_ns *= 2)
+            join_gaps(&s->gaps, near_ns);
+    return vec_append(&s->gaps, &gap);
 }
 
 /* Drops every second moment once full: the grid is thinned to SERIES_POINTS_MAX in the end anyway. */

@@ -80,7 +80,8 @@ struct series {
     int64_t from_ns, to_ns;     /* asked; narrowed to the samples by series_finish */
     size_t grid_step;           /* moments a bin, 1: not binned */
     double interval_s;          /* median distance of the grid's times */
-    uint64_t samples;           /* rows read, all lives */
+    uint64_t samples;           /* of processes; of the target's own row when there is nothing else */
+    uint64_t whole_samples;     /* of the target's own row */
     struct track sum;           /* per-process metrics summed over the tree, target metrics as they are */
     struct vec lives;           /* struct series_life */
     struct vec epochs;          /* struct series_epoch, in time order */
@@ -106,8 +107,8 @@ static inline void series_freep(struct series **s) { series_free(*s); }
 /* All return 0, LT_ENOMEM or LT_ELIMIT. Lives come oldest first; past SERIES_LIVES_MAX those that ran shortest are dropped, then
  * the oldest that have ended. */
 int series_life(struct series *s, const struct life_row *row);
-int series_event(struct series *s, const struct event_row *row); /* past SERIES_EVENTS_MAX: dropped */
-int series_gap(struct series *s, const struct gap_row *row);
+int series_event(struct series *s, const struct event_row *row); /* past SERIES_EVENTS_MAX the oldest go */
+int series_gap(struct series *s, const struct gap_row *row);     /* past SERIES_GAPS_MAX those close together become one */
 int series_request(struct series *s, int64_t ts_ns, int64_t n);
 int series_time(struct series *s, int64_t ts_ns);
 int series_plan(struct series *s);

@@ -338,6 +338,69 @@ static void test_texts_are_cut_to_text(void **state)
     series_free(s);
 }
 
+/* Past what is kept the oldest events go, and gaps that lie close together become one: the newest of both are there. */
+static void test_too_many_events_and_gaps(void **state)
+{
+    struct series *s = blank();
+    const struct series_gap *g;
+    const struct series_event *e;
+
+    (void)state;
+    for (int i = 0; i < 3 * SERIES_GAPS_MAX; i++) {
+        int64_t at = AT(100 * i + (i % 2 ? -97 : 0)); /* in pairs, 1 s between two of them */
+
+        assert_int_equal(series_gap(s, &(struct gap_row){ .from_ns = at, .to_ns = at + 2 * NS_PER_S }), 0);
+        assert_int_equal(series_event(s, &(struct event_row){ 1, AT(i), "note", "x" }), 0);
+    }
+    assert_in_range(s->gaps.n, SERIES_GAPS_MAX / 4, SERIES_GAPS_MAX);
+    assert_in_range(s->events.n, SERIES_EVENTS_MAX / 2, SERIES_EVENTS_MAX);
+    g = s->gaps.items;
+    assert_true(g[0].from_ns == AT(0));
+    assert_true(g[s->gaps.n - 1].to_ns == AT(100 * (3 * SERIES_GAPS_MAX - 1) - 95));
+    for (size_t i = 1; i < s->gaps.n; i++)
+        assert_true(g[i].from_ns > g[i - 1].to_ns);
+    e = s->events.items;
+    assert_true(e[s->events.n - 1].ts_ns == AT(3 * SERIES_GAPS_MAX - 1) && e[0].ts_ns == e[s->events.n - 1].ts_ns - (int64_t)(s->events.n - 1) * NS_PER_S);
+    series_free(s);
+}
+
+/* Gaps as far apart as can be, from a store that anybody may have made, still become fewer. */
+static void test_gaps_of_all_times(void **state)
+{
+    struct series *s = blank();
+
+    (void)state;
+    for (int i = 0; i <= SERIES_GAPS_MAX; i++) {
+        int64_t at = i % 2 ? INT64_MAX : INT64_MIN;
+
+        assert_int_equal(series_gap(s, &(struct gap_row){ .from_ns = at, .to_ns = at }), 0);
+    }
+    assert_in_range(s->gaps.n, 1, SERIES_GAPS_MAX);
+    series_free(s);
+}
+
+/* Samples are those of processes; the target's own row counts only where it is all there is. */
+static void test_samples_are_of_processes(void **state)
+{
+    (void)state;
+    for (int process = 0; process < 2; process++) {
+        struct series *s = blank();
+
+        add_life(s, 0, 0, AT(0), AT(59));
+        if (process)
+            add_life(s, 10, 1, AT(0), AT(59));
+        add_times(s, 60);
+        assert_int_equal(series_plan(s), 0);
+        for (int i = 0; i < 60; i++)
+            add_point(s, 0, AT(i), METRIC_TMPFILES, 5);
+        for (int i = 0; i < 50 && process; i++)
+            add_point(s, 1, AT(i), METRIC_FDS, 5);
+        assert_int_equal(series_finish(s), 0);
+        assert_int_equal(s->samples, process ? 50 : 60);
+        series_free(s);
+    }
+}
+
 static void test_out_of_memory(void **state)
 {
     (void)state;
@@ -346,4 +409,5 @@ static void test_out_of_memory(void **state)
 
 HARNESS_MAIN(CASE(test_sum_over_a_tree), CASE(test_restarts_make_epochs), CASE(test_a_recycled_pid_is_no_parent), CASE(test_bins),
              CASE(test_requests_are_cumulative), CASE(test_requests_without_end), CASE(test_nothing_at_all), CASE(test_load), CASE(test_too_many_lives), CASE(test_texts_are_cut_to_text),
+             CASE(test_too_many_events_and_gaps), CASE(test_gaps_of_all_times), CASE(test_samples_are_of_processes),
              CASE(test_out_of_memory))

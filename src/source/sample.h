@@ -37,6 +37,7 @@ struct sweep {
     int64_t wall_ns;
     size_t n;
     const struct sample *rows;
+    size_t processes;          /* of n: the others are the targets' own rows */
 };
 
 static inline void sample_blank(struct sample *s)

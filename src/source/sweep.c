@@ -94,7 +94,7 @@ static void read_members(struct watch *w)
 {
     const uint32_t *order = w->order.items;
 
-    vec_clear(&w->sock_list);
+    reading_swap(w);
     for (size_t i = 0; i < w->order.n; i++) {
         struct member *m = member_at(w, order[i]);
 
@@ -103,11 +103,11 @@ static void read_members(struct watch *w)
             ending_lost(w, m);
     }
     if (w->sockets)
-        reading_sockets(w);
+        handles_count(w);
     if (watch_due(w, w->config.slow_every))
         for (size_t i = 0; i < w->order.n; i++)
             if (member_at(w, order[i])->fresh)
-                reading_histograms(w, member_at(w, order[i]));
+                handles_histograms(w, member_at(w, order[i]));
 }
 
 static void read_targets(struct watch *w)
@@ -151,13 +151,14 @@ static int add_targets_below(struct watch *w, int64_t after, int64_t below)
     }
 }
 
-static int make_rows(struct watch *w, struct err *err)
+static int make_rows(struct watch *w, size_t *ret_processes, struct err *err)
 {
     const uint32_t *order = w->order.items;
     int64_t after = INT64_MIN;
     int r = 0;
 
     vec_clear(&w->rows);
+    *ret_processes = 0;
     for (size_t i = 0; i < w->order.n && r == 0; i++) {
         const struct member *m = member_at(w, order[i]);
 
@@ -167,13 +168,14 @@ static int make_rows(struct watch *w, struct err *err)
         after = m->life_id;
         if (r == 0)
             r = add_row(w, m->life_id, m->v);
+        ++*ret_processes;
     }
     if (r == 0)
         r = add_targets_below(w, after, INT64_MAX);
     return r < 0 ? err_set(err, r, "sampler: out of memory for %zu rows", w->order.n) : 0;
 }
 
-static int run(struct watch *w, struct err *err)
+static int run(struct watch *w, size_t *ret_processes, struct err *err)
 {
     int r = events_drain(w->events, ending_event, w, err);
 
@@ -192,22 +194,23 @@ static int run(struct watch *w, struct err *err)
     read_targets(w);
     if (r == 0 && (r = w->failure) < 0)
         return err_set(err, r, "sampler: a life could not be begun: %s", err_sentence(r));
-    return r < 0 ? r : make_rows(w, err);
+    return r < 0 ? r : make_rows(w, ret_processes, err);
 }
 
 int watch_sweep(struct watch *w, int64_t wall_ns, struct sweep *ret_sweep, struct err *err)
 {
     int64_t cpu = clock_cpu_ns(), mono = clock_mono_ns();
+    size_t processes = 0;
     int r;
 
     w->sweep++;
     w->wall_ns = wall_ns;
     w->failure = 0;
-    r = run(w, err);
+    r = run(w, &processes, err);
     w->stats.cpu_ns += clock_cpu_ns() - cpu;
     w->stats.last_sweep_ns = clock_mono_ns() - mono;
     if (r < 0)
         return r;
-    *ret_sweep = (struct sweep){ wall_ns, w->rows.n, w->rows.items };
+    *ret_sweep = (struct sweep){ wall_ns, w->rows.n, w->rows.items, processes };
     return 0;
 }

@@ -318,7 +318,7 @@ static bool outlives(struct series_verdict *v)
         "%s: each of %zu lives began higher than the last, %s to %s: what grows is outside the process", name_of(v), st->n,
         amount(f, st->first, from), amount(f, st->last, to));
     if (!st->traffic_known)
-        say_next(v, "give lowtide watch the request counts (--requests): that later starts were not just busier cannot be told without");
+        say_next(v, "bring the request counts (lowtide import TARGET FILE --kind requests): that later starts were not just busier cannot be told without");
     return true;
 }
 

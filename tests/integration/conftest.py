@@ -77,7 +77,7 @@ class Cli:
         return p
 
     def sweeps(self):
-        """Samples in the store, all lives together."""
+        """Samples of processes in the store, all lives together."""
         return sum(t["samples"] for t in self.targets())
 
     def targets(self):

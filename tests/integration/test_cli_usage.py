@@ -86,6 +86,22 @@ def test_a_closed_pipe_is_quiet(cli, service, args):
     assert done.stderr == ""
 
 
+def test_a_reader_that_leaves_early_is_no_failure(cli):
+    """More than a buffer, so that it is a write in the middle that fails, not the last one."""
+    import os
+    rows = ["ts,pid,rss_anon"] + [f"{1790000000 + i},{1000 + i},4096" for i in range(300)]
+    cli.run("import", "api", "-", "--kind", "curve", input="\n".join(rows) + "\n")
+    for args, status in ((["status", "api", "--json"], 0), (["diagnose", "api", "--json"], 3), (["status", "api", "--lives", "300"], 0)):
+        r, w = os.pipe()
+        os.close(r)
+        done = cli.run(*args, status=status, stdout=w)
+        os.close(w)
+        assert done.stderr == ""
+        with open("/dev/full", "w") as full:
+            done = cli.run(*args, status=3, stdout=full)
+        assert done.stderr.count("\n") == 1 and "Success" not in done.stderr
+
+
 def test_messages_hold_no_control_bytes(cli):
     line = cli.fails("status", "a\033[31m\nb", "--db", cli.folder / "none.db", status=3)
     assert "\033" not in line

@@ -65,7 +65,7 @@ static int sweep(struct watching *w, struct err *err)
     recorder_put(&w->recorder, &sw, &gap);
     if (!w->sweeps++)
         recorder_end_stale(&w->recorder);
-    w->rows += sw.n;
+    w->samples += sw.processes;
     show_line(w, &sw);
     return 0;
 }

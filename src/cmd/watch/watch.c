@@ -170,7 +170,7 @@ static json_t *summary(const struct watching *w, const struct vec *targets)
                                               (json_int_t)t->begun, "present", (int)(t->lives > 0)));
     return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "targets", list, "sweeps", (json_int_t)w->sweeps, "missed",
                      (json_int_t)w->missed, "failed", (json_int_t)w->failed, "gaps", (json_int_t)w->gaps, "samples",
-                     (json_int_t)w->rows, "forks", (json_int_t)st.forks, "execs", (json_int_t)st.execs, "exits",
+                     (json_int_t)w->samples, "forks", (json_int_t)st.forks, "execs", (json_int_t)st.execs, "exits",
                      (json_int_t)st.exits, "event_overflows", (json_int_t)st.overflows, "cpu_s", (double)st.cpu_ns / 1e9);
 }
 

@@ -82,7 +82,7 @@ struct watching {
     struct sweep_clock clock;
     int64_t duration_ns;        /* 0: until stopped */
     bool once, progress;        /* progress: a line on the terminal */
-    uint64_t sweeps, failed, missed, gaps, rows;
+    uint64_t sweeps, failed, missed, gaps, samples; /* samples: of processes */
     bool stopped;               /* by a signal */
 };
 
