@@ -5,7 +5,8 @@
 #include "source/engine.h"
 
 #define STATUS_UNKNOWN INT64_C(-1)
-#define OOM_LOG_TRIES 5           /* milliseconds the kernel's log gets to name a kill that its counter shows already */
+#define OOM_LOG_TRIES 5           /* milliseconds the kernel's log gets to name a kill that its counter shows already ... */
+#define OOM_LOG_PAUSE_NS (100 * NS_PER_MS) /* ... in such a time, however many died in it: a thousand killed at once are no reason to stop sampling */
 
 /* ---- what it was ------------------------------------------------------------------------------------------------- */
 
@@ -18,6 +19,23 @@ static int64_t group_kills(const struct target *t)
     return memory.oom_kills;
 }
 
+/* Waits a millisecond, unless that was done often enough lately. */
+static bool wait_for_log(struct watch *w)
+{
+    int64_t now = clock_mono_ns();
+
+    if (!w->oom_wait_ns || now - w->oom_wait_ns > OOM_LOG_PAUSE_NS) {
+        w->oom_wait_ns = now;
+        w->oom_tries = 0;
+    }
+    if (w->oom_tries == OOM_LOG_TRIES)
+        return false;
+    w->oom_tries++;
+    w->stats.oom_waits++;
+    nanosleep(&(struct timespec){ .tv_nsec = NS_PER_MS }, NULL);
+    return true;
+}
+
 /* Killed by the kernel for memory? Its log names the pid. Where the log cannot be read, or has never named any, the group's
  * counter tells that somebody was: the counter moves before the signal is sent, the log line comes after. */
 static bool was_oom(struct watch *w, struct target *t, int32_t pid)
@@ -26,10 +44,8 @@ static bool was_oom(struct watch *w, struct target *t, int32_t pid)
     bool moved = kills != METRIC_NA && t->oom_seen != METRIC_NA && kills > t->oom_seen;
     bool named = oomlog_took(&w->oomlog, pid);
 
-    for (int i = 0; moved && !named && w->oomlog.fd >= 0 && i < OOM_LOG_TRIES; i++) {
-        nanosleep(&(struct timespec){ .tv_nsec = NS_PER_MS }, NULL);
+    while (moved && !named && w->oomlog.fd >= 0 && wait_for_log(w))
         named = oomlog_took(&w->oomlog, pid);
-    }
     if (named || (moved && !w->oomlog.told)) {
         t->oom_seen += moved;
         return true;

@@ -32,7 +32,7 @@
 
 #define NO_LIFE INT64_C(-1)
 #define SHM_NEVER INT64_C(-2)
-#define SPARE_FDS 256           /* left for the rest of the program when descriptors are kept per process */
+#define SPARE_FDS 256           /* left for the rest of the program when descriptors are kept per process; more for walks of temp folders */
 
 enum member_state { MEMBER_FREE, MEMBER_NEW, MEMBER_LIVE, MEMBER_LOST, MEMBER_ZOMBIE };
 
@@ -92,7 +92,7 @@ struct target {
     uint64_t sockets_sum;       /* of the listening sockets' inodes at the last search */
     struct shm *shm;
     bool was_read;              /* its slow values, once */
-    bool present, said_waiting, said_ambiguous, spent; /* spent: pid:N has ended, it does not come back */
+    bool present, said_waiting, said_ambiguous, said_tmp, said_shm, spent; /* spent: pid:N has ended, it does not come back */
     int64_t v[METRIC_N];
 };
 
@@ -106,7 +106,7 @@ struct watch {
     uint64_t exe_ino, exe_dev;  /* of this program; 0: not known */
     bool own_proc;              /* this /proc shows our own pid namespace: its numbers may be used in system calls */
     bool fd_by_size;
-    long fd_limit, fd_kept;     /* descriptors we may keep, and do */
+    long fd_all, fd_limit, fd_kept; /* descriptors there may be; that may be kept for members, and are */
     struct proctab tab;
     struct events *events;
     struct oomlog oomlog;
@@ -118,6 +118,8 @@ struct watch {
     struct vec free_slots;      /* of uint32_t */
     struct vec order;           /* of uint32_t: LIVE members by life id */
     struct map by_pid;          /* pid to slot */
+    int64_t oom_wait_ns;        /* when the log was waited for last; 0: never */
+    int oom_tries;              /* milliseconds waited for it since */
     struct vec rows;            /* of struct sample */
     struct vec sock_list;       /* of struct fd_socket: of the members read in this sweep */
     struct vec pids;            /* of int32_t: scratch */
@@ -135,7 +137,7 @@ struct watch {
     uint32_t overflow_sweep;    /* number of the sweep before or in which events were lost last */
     int64_t wall_ns;            /* of this sweep */
     int failure;                /* what sink.begin said, or LT_ENOMEM: ends the sweep */
-    bool said_limit, said_permission_fd, said_permission_events, said_overflow;
+    bool said_limit, said_limit_fd, said_permission_fd, said_permission_events, said_overflow;
     struct watch_stats stats;
 };
 

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "source/pathpattern.h"
 
 #define DENTS_SIZE (32 * 1024)
 #define LINK_SIZE 1024        /* longer link texts are cut: the kind and a 127-byte pattern need no more */
@@ -374,7 +375,7 @@ static void see_path(void *ctx, int fd, const char *link, size_t len)
         tally_add(c->tally, link, colon ? (size_t)(colon - link) : len, 1);
         return;
     }
-    size_t n = str_fold_digits(link, len, c->r->folded, sizeof c->r->folded);
+    size_t n = path_pattern(link, len, c->r->folded, sizeof c->r->folded);
     tally_add(c->tally, c->r->folded, MIN(n, sizeof c->r->folded - 1), 1);
 }
 

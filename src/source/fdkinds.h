@@ -64,7 +64,7 @@ int fdkinds_read(struct fdkinds *r, int pid_dirfd, int64_t known_fds, int64_t bu
 /* Puts SOCKETS, PIPES, FILES, ANON_INODES, FDS_DELETED and FD_KINDS_ERR into v. FDS is left alone. */
 void fdkinds_metrics(const struct fd_kinds *k, int64_t v[METRIC_N]);
 
-/* Histogram of what is open, counts scaled like the kinds: paths with digits folded ("/tmp/job-#/x.wav"), "socket", "pipe",
+/* Histogram of what is open, counts scaled like the kinds: paths as patterns ("/tmp/job-#/x.wav"; pathpattern.h), "socket", "pipe",
  * and the kernel's names of anonymous inodes ("anon_inode:[eventpoll]"). Cleared first. Same errors and budget. */
 int fdkinds_paths(struct fdkinds *r, int pid_dirfd, int64_t known_fds, int64_t budget_ns, struct tally *ret, struct err *err);
 

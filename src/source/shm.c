@@ -19,6 +19,7 @@
 
 #define SLACK_S 2              /* start times are counted in ticks from a boot time that is known to a second */
 #define SYSV_BUFFER 16384
+#define REST_ROUNDS 15         /* after a /dev/shm was too full to be counted */
 
 enum { BY_OWNER, PROVEN };     /* values of the counted maps: by which right a segment counted; SysV: creation time * 2 + right */
 
@@ -28,6 +29,9 @@ struct shm {
     struct map lives;          /* pid to start_s << 32 | end_s, end 0 while it runs; the newest life of each pid */
     struct map sysv, sysv_next;   /* id to (ctime_s << 1 | right) */
     struct map posix, posix_next; /* device and inode to PROVEN: seen open (P1, P2) */
+    char mnt[64];              /* the mount namespace that `where` was found in, in this round; "": not looked yet */
+    struct netmount where;
+    unsigned rest;             /* rounds in which a /dev/shm that was too full is left alone */
 };
 
 int shm_new(struct shm **ret)
@@ -341,13 +345,40 @@ static int take_file(void *ctx, const struct shm_file *f)
     return proven ? map_put(&p->s->posix_next, f->key, PROVEN) : 0;
 }
 
+/* Where its /dev/shm lies; looked up once a round for all processes of a mount namespace. */
+static int find_where(struct shm *s, int pid_dirfd, struct err *err)
+{
+    char mnt[sizeof s->mnt];
+    ssize_t n = readlinkat(pid_dirfd, "ns/mnt", mnt, sizeof mnt - 1);
+    int r;
+
+    mnt[MAX(n, (ssize_t)0)] = '\0';
+    if (mnt[0] && str_eq(mnt, s->mnt))
+        return 0;
+    s->mnt[0] = '\0';
+    r = shm_files_where(pid_dirfd, &s->where);
+    if (r)
+        return err_set(err, r, "POSIX shared memory: mount table: %s", err_sentence(r));
+    str_copy(s->mnt, sizeof s->mnt, mnt);
+    return 0;
+}
+
 static int count_posix(struct shm *s, int pid_dirfd, struct shm_count *ret, struct err *err)
 {
     struct posix_pass p = { s, ret };
     struct shm_count before = *ret;
 
+    if (s->rest) {
+        s->rest--;
+        return err_set(err, LT_ELIMIT, "/dev/shm held more files than are looked at; it is looked at again later");
+    }
+    s->mnt[0] = '\0'; /* a round begins: what is mounted may have changed */
     map_clear(&s->posix_next);
-    int r = shm_files_each(pid_dirfd, take_file, &p, err);
+    int r = find_where(s, pid_dirfd, err);
+    if (!r)
+        r = shm_files_each(pid_dirfd, &s->where, take_file, &p, err);
+    if (r == LT_ELIMIT)
+        s->rest = REST_ROUNDS;
     if (r) {
         *ret = before;
         return r;
@@ -366,7 +397,9 @@ static int note_open(void *ctx, const struct shm_file *f)
 
 int shm_open_files(struct shm *s, int pid_dirfd, unsigned probes, struct err *err)
 {
-    return shm_files_open(pid_dirfd, probes, note_open, s, err);
+    int r = find_where(s, pid_dirfd, err);
+
+    return r ? r : shm_files_open(pid_dirfd, &s->where, probes, note_open, s, err);
 }
 
 int shm_count(struct shm *s, const char *proc_root, int pid_dirfd, shm_foreign_fn foreign, void *ctx, struct shm_count *ret,
@@ -376,6 +409,7 @@ int shm_count(struct shm *s, const char *proc_root, int pid_dirfd, shm_foreign_f
     struct sysv_pass p = { .s = s, .proc_root = proc_root, .foreign = foreign, .ctx = ctx, .ret = &c };
     int posix = count_posix(s, pid_dirfd, &c, err), sysv = count_sysv(&p, pid_dirfd, err);
 
+    c.code = posix ? posix : sysv;
     if (posix && sysv)
         return posix == LT_GONE || sysv == LT_GONE ? LT_GONE : sysv;
     *ret = c;

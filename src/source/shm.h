@@ -19,6 +19,8 @@
  * systemd and container runtimes do. What was there before the watch and is not ours is a constant, which no verdict
  * rests on. A segment that the target only maps (made by another user, descriptor closed) is seen for SysV (S2), not for
  * POSIX. Bytes are those allocated (resident and swapped), not the size asked for. At most SHM_MAX segments of a target.
+ * A /dev/shm of more than SHM_NAMES entries (shmfiles.h) is not counted at all, and is looked at again in the 16th round after;
+ * one on a network or FUSE file system is not looked at (netmount.h).
  */
 #ifndef LT_SOURCE_SHM_H
 #define LT_SOURCE_SHM_H
@@ -40,6 +42,7 @@ struct shm_count {
     int64_t segments, bytes;
     int64_t by_owner;        /* of segments: by owner alone (S3, P3) */
     bool posix, sysv;        /* which could be read; a segment count needs both */
+    int code;                /* why not, when one could not */
 };
 
 /* Whether a pid that made a segment at wall_s was a life of another target: true takes the segment out of S3. */

@@ -38,7 +38,9 @@ struct watch_config {
     size_t ntmp;
     size_t max_lives;           /* most lives at once, 0: 32,768 */
     int64_t kinds_budget_ns;    /* most time for fd kinds of one process, 0: 2 ms */
-    unsigned kinds_every;       /* re-read fd kinds, status and folders at least every this many sweeps, 0: 10 */
+    /* Sweeps between two readings of socket states and folders, and of fd kinds and status while they change, 0: 10. What does
+     * not change backs off to 6 times that, which is how old any value of a row may be; 1: all is read at every sweep. */
+    unsigned kinds_every;
     unsigned slow_every;        /* refresh paths and peers every this many sweeps, 0: 20 */
     bool watch_self;            /* the sampler's own process may be a target too; otherwise it is part of none */
 };
@@ -53,7 +55,7 @@ struct watch_sink {
     /* Something the user should know once: target found, target gone, permission missing, event overflow. Kinds:
      * "found", "gone", "waiting", "permission", "overflow", "ambiguous", "limit". */
     void (*note)(void *ctx, const char *target, const char *kind, const char *text);
-    /* Histogram rows, at the slow rate: what = "path" (digits folded) or "peer" ("10.0.0.7:443 CLOSE_WAIT"). */
+    /* Histogram rows, at the slow rate: what = "path" (a pattern: pathpattern.h) or "peer" ("10.0.0.7:443 CLOSE_WAIT"). */
     void (*histogram)(void *ctx, int64_t life_id, const char *what, const char *key, int64_t count);
 };
 
@@ -77,6 +79,7 @@ struct watch_stats {
     size_t targets, targets_present, lives;
     uint64_t forks, execs, exits;     /* of watched trees */
     uint64_t overflows;               /* times the kernel said it dropped events */
+    uint64_t oom_waits;               /* milliseconds the kernel's log was waited for to name a kill */
     uint64_t gone_mid_read;           /* processes that went while they were read */
     bool has_connector, has_pidfd_exit, fd_count_by_stat;
     int64_t cpu_ns, last_sweep_ns;    /* CPU spent in sweeps; wall time of the last one */

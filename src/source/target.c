@@ -128,14 +128,28 @@ static const struct member *window(const struct watch *w, const struct target *t
     return any;
 }
 
+/* What is not counted for a reason that will stay is said once. */
+static void say_uncounted(struct watch *w, const struct target *t, int code, const struct err *err, bool *said)
+{
+    if (*said || (code != LT_ELIMIT && code != LT_EUNSUPPORTED) || !err->code)
+        return;
+    *said = true;
+    watch_note(w, t, "limit", "%s", err->text);
+}
+
+/* Not known, rather than too low, until the first walk has come to its end. */
 static void read_tmpdirs(struct watch *w, struct target *t, const struct member *m)
 {
     struct tmpdir_count count;
+    struct err err = { 0 };
 
     if (!w->tmpdirs || !w->config.ntmp)
         return;
-    if (tmpdirs_count(w->tmpdirs, m->dirfd, w->config.tmp_dirs, w->config.ntmp, &count, NULL) < 0) {
-        t->v[METRIC_TMPFILES] = t->v[METRIC_TMP_BYTES] = METRIC_NA;
+    t->v[METRIC_TMPFILES] = t->v[METRIC_TMP_BYTES] = METRIC_NA;
+    int r = tmpdirs_count(w->tmpdirs, m->dirfd, w->config.tmp_dirs, w->config.ntmp, &count, &err);
+    if (r < 0)
+        say_uncounted(w, t, r, &err, &t->said_tmp);
+    if (r < 0 || count.at_least)
         return;
     }
     t->v[METRIC_TMPFILES] = count.files;
@@ -168,6 +182,7 @@ static void look_for_segments(struct watch *w, struct target *t, struct member *
 
 static void read_shm(struct watch *w, struct target *t, const struct member *window_member)
 {
+    struct err err = { 0 };
     struct foreign foreign = { w, t };
     struct shm_count count;
     const uint32_t *order = w->order.items;
@@ -179,8 +194,10 @@ static void read_shm(struct watch *w, struct target *t, const struct member *win
             look_for_segments(w, t, m);
     }
     t->v[METRIC_SHM_SEGMENTS] = t->v[METRIC_SHM_BYTES] = METRIC_NA;
-    if (shm_count(t->shm, w->config.proc_root, window_member->dirfd, is_foreign, &foreign, &count, NULL) == 0 && count.posix &&
-        count.sysv) {
+    int r = shm_count(t->shm, w->config.proc_root, window_member->dirfd, is_foreign, &foreign, &count, &err);
+    if (r == 0 && count.code)
+        say_uncounted(w, t, count.code, &err, &t->said_shm);
+    if (r == 0 && count.posix && count.sysv) {
         t->v[METRIC_SHM_SEGMENTS] = count.segments;
         t->v[METRIC_SHM_BYTES] = count.bytes;
     }

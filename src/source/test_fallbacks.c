@@ -171,4 +171,129 @@ static void test_oom_by_counter(void **state)
     assert_int_equal(rmdir(group), 0);
 }
 
-HARNESS_MAIN(CASE(test_no_connector), CASE(test_overflow), CASE(test_oom_by_counter))
+#define MANY 20
+
+/* Many die at once while the group's counter is ahead of a log that names none of them: the log is waited for as if one had. */
+static void test_the_log_is_waited_for_once(void **state)
+{
+    struct witness *t;
+    struct puppet p[MANY];
+    int64_t begin;
+
+    (void)state;
+    if (!make_group()) {
+        print_message("no memory cgroup can be made here\n");
+        skip();
+    }
+    (void)(put("memory.memsw.limit_in_bytes", "1000000000") || put("memory.swap.max", "max")); /* this time nobody is to run out of it */
+    assert_true(put("memory.limit_in_bytes", "1000000000") || put("memory.max", "1000000000"));
+    t = witness_open(NULL);
+    oomlog_close(&t->w->oomlog);
+    t->w->oomlog.fd = fd_open(AT_FDCWD, "/dev/null", O_RDONLY, 0);
+    t->w->oomlog.told = true;
+    for (int i = 0; i < MANY; i++) {
+        p[i] = puppet_start_in(enter_group, NULL);
+        puppet_does(&p[i], 'w');
+        if (i == 0)
+            witness_add_pid(t, p[0].pid);
+        else
+            assert_true(find_joins_root(t->w, 0, p[i].pid));
+    }
+    witness_sweep(t);
+    ((struct target *)t->w->targets.items)->oom_seen = METRIC_NA - 1; /* the counter, 0, has moved since */
+    begin = clock_mono_ns();
+    for (int i = 0; i < MANY; i++)
+        kill(p[i].pid, SIGKILL);
+    for (int i = 0; i < MANY; i++) {
+        assert_true(witness_sees_end(t, p[i].pid));
+        assert_int_equal(witness_life(t, p[i].pid)->end.cause, LIFE_SIGNALED);
+        puppet_wait(&p[i]);
+    }
+    assert_in_range(witness_stats(t).oom_waits, 1, 5 * (1 + (clock_mono_ns() - begin) / (100 * NS_PER_MS)));
+    witness_close(t);
+    assert_int_equal(rmdir(group), 0);
+}
+
+/* Walks of temp folders hold descriptors: they are spared for each folder that a target may see. */
+static void test_spare_descriptors(void **state)
+{
+    static const char *const dirs[] = { "/nowhere/a", "/nowhere/b" };
+    struct watch_config config = { .tmp_dirs = dirs, .ntmp = 2 };
+    struct witness *t = witness_open(&config);
+    struct puppet p[2] = { puppet_start(), puppet_start() };
+
+    (void)state;
+    assert_int_equal(t->w->fd_limit, t->w->fd_all - SPARE_FDS - 2 * TMPDIR_DEPTH);
+    witness_add_pid(t, p[0].pid);
+    assert_int_equal(witness_notes(t, "limit"), 0);
+    t->w->fd_all = SPARE_FDS;
+    witness_add_pid(t, p[1].pid);
+    assert_int_equal(t->w->fd_limit, -4 * TMPDIR_DEPTH);
+    assert_int_equal(witness_notes(t, "limit"), 1);
+    witness_sweep(t); /* it works all the same */
+    assert_non_null(witness_row(t, p[1].pid));
+    witness_close(t);
+    puppet_end(&p[0]);
+    puppet_end(&p[1]);
+}
+
+#define FILES 200
+
+/* A folder that one round does not suffice for has no count until it was walked whole: a part of it would look like growth. */
+static void test_temp_files_are_counted_whole(void **state)
+{
+    char dir[256], path[300];
+    const char *dirs[] = { dir };
+    struct watch_config config = { .tmp_dirs = dirs, .ntmp = 1, .kinds_every = 1 };
+    struct witness *t = witness_open(&config);
+    struct puppet p = puppet_start();
+    int64_t n = METRIC_NA;
+
+    (void)state;
+    str_copy(dir, sizeof dir, harness_tmpdir());
+    for (int i = 0; i < FILES; i++) {
+        str_fmt(path, sizeof path, "%s/%d", dir, i);
+        close(fd_open(AT_FDCWD, path, O_CREAT | O_WRONLY, 0600));
+    }
+    tmpdirs_free(t->w->tmpdirs);
+    assert_int_equal(tmpdirs_new(&t->w->tmpdirs, 1), 0); /* a nanosecond a round */
+    witness_add_pid(t, p.pid);
+    witness_sweep(t);
+    assert_int_equal(witness_target(t, 1)[METRIC_TMPFILES], METRIC_NA);
+    assert_int_equal(witness_target(t, 1)[METRIC_TMP_BYTES], METRIC_NA);
+    for (int i = 0; i < FILES && n == METRIC_NA; i++) {
+        witness_sweep(t);
+        n = witness_target(t, 1)[METRIC_TMPFILES];
+    }
+    assert_int_equal(n, FILES);
+    witness_close(t);
+    puppet_end(&p);
+}
+
+/* What is not counted for good is not known, and said once. */
+static void test_uncounted_is_said(void **state)
+{
+    static char names[TMPDIR_FOLDERS + 1][300];
+    const char *dirs[TMPDIR_FOLDERS + 1];
+    struct watch_config config = { .tmp_dirs = dirs, .ntmp = TMPDIR_FOLDERS + 1, .kinds_every = 1 };
+    struct witness *t = witness_open(&config);
+    struct puppet p = puppet_start();
+
+    (void)state;
+    for (int i = 0; i <= TMPDIR_FOLDERS; i++) {
+        str_fmt(names[i], sizeof names[i], "%s/%d", harness_tmpdir(), i);
+        assert_int_equal(mkdir(names[i], 0700), 0);
+        dirs[i] = names[i];
+    }
+    witness_add_pid(t, p.pid);
+    for (int i = 0; i < 3; i++) {
+        witness_sweep(t);
+        assert_int_equal(witness_target(t, 1)[METRIC_TMPFILES], METRIC_NA);
+    }
+    assert_int_equal(witness_notes(t, "limit"), 1);
+    witness_close(t);
+    puppet_end(&p);
+}
+
+HARNESS_MAIN(CASE(test_no_connector), CASE(test_overflow), CASE(test_oom_by_counter), CASE(test_the_log_is_waited_for_once),
+             CASE(test_spare_descriptors), CASE(test_temp_files_are_counted_whole), CASE(test_uncounted_is_said))

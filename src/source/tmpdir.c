@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "source/netmount.h"
 
 #define DENTS_SIZE 2048
 #define CLOCK_EVERY 64       /* entries between two looks at the clock */
@@ -291,24 +292,30 @@ static int make_folder(struct tmpdirs *t, const struct statx *st, struct folder 
 }
 
 /* The path inside the target's root: links in it lead no further than that root. */
-static int open_in_root(int root, const char *path)
+static int open_in_root(int root, const char *path, bool plain)
 {
     struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+    if (plain && !netmount_is_plain(path))
+        return -ELOOP;
+    if (plain)
+        how.resolve |= RESOLVE_NO_SYMLINKS;
     long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
-
     return fd < 0 ? -errno : (int)fd;
 }
 
 /* Adds one folder to ret; what was added before (device and inode in seen[0..nseen)) is left out. */
-static int add_folder(struct tmpdirs *t, int root, const char *path, struct folder **seen, size_t *nseen, struct tmpdir_count *ret,
+static int add_folder(struct tmpdirs *t, int root, const char *path, bool plain, struct folder **seen, size_t *nseen, struct tmpdir_count *ret,
                       struct err *err)
 {
     struct statx st;
     struct folder *f;
-    _cleanup_fd_ int fd = open_in_root(root, path);
+    _cleanup_fd_ int fd = open_in_root(root, path, plain);
 
     if (fd == -ENOENT || fd == -ENOTDIR)
         return 0;
+    if (fd == -ELOOP && plain)
+        return err_set(err, LT_EUNSUPPORTED, "temp folder %s: not counted: its name has links in it, which might lead to one of the network or "
+                       "FUSE file systems that are mounted; give its real path", path);
     if (fd < 0 || stat_at(fd, "", AT_EMPTY_PATH, &st) < 0)
         return err_errno(err, LT_EIO, fd < 0 ? -fd : errno, "temp folder %s", path);
     f = find_folder(t, &st);
@@ -352,6 +359,7 @@ int tmpdirs_count(struct tmpdirs *t, int pid_dirfd, const char *const *paths, si
 {
     struct tmpdir_count sum = { 0 };
     struct folder *seen[TMPDIR_FOLDERS];
+    struct netmount where;
     size_t nseen = 0;
     _cleanup_fd_ int root = fd_open(pid_dirfd, "root", O_PATH | O_DIRECTORY, 0);
 
@@ -359,10 +367,16 @@ int tmpdirs_count(struct tmpdirs *t, int pid_dirfd, const char *const *paths, si
         return err_set(err, LT_GONE, "temp folders: the process is gone");
     if (root < 0)
         return err_errno(err, LT_EIO, -root, "temp folders: cannot look into the root of the process (needs CAP_SYS_PTRACE)");
+    int r = netmount_find(pid_dirfd, paths, n, &where);
+    if (r)
+        return err_set(err, r, "temp folders: mount table: %s", err_sentence(r));
+    if (where.path >= 0)
+        return err_set(err, LT_EUNSUPPORTED, "temp folder %s: not counted: it lies on a network or FUSE file system (%s), whose server, when dead, "
+                       "would hold up the sampler", paths[where.path], where.type);
     for (size_t i = 0; i < n; i++) {
         if (inside_another(paths, n, i))
             continue;
-        int r = add_folder(t, root, paths[i], seen, &nseen, &sum, err);
+        r = add_folder(t, root, paths[i], where.must_be_plain, seen, &nseen, &sum, err);
         if (r)
             return r;
     }

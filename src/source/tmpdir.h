@@ -7,6 +7,10 @@
  * Never leaves the folder: its path is resolved inside the target's root (openat2 RESOLVE_IN_ROOT), below it no symbolic
  * link is followed and nothing mounted there entered, bind mounts included; stat asks no server (AT_STATX_DONT_SYNC).
  *
+ * Not on a network or FUSE file system, whose server might be dead: the mount table is asked first (netmount.h), and a folder on
+ * one is LT_EUNSUPPORTED, as is, while any is mounted, one whose name has a symbolic link or ".." in it. What remains: a target
+ * whose whole root is on one, and one that is mounted on the way in the moment between the two looks; those wait.
+ *
  * Bounded: TMPDIR_DEPTH folders deep, TMPDIR_ENTRIES entries, and `budget_ns` per refresh. A walk that does not end within the
  * budget goes on at the next refresh from where it was; until it ends, the result is that of the last whole walk
  * (`at_least` when there is none yet: then the values so far). What lies too deep, or cannot be opened, makes `partial`.
@@ -44,7 +48,7 @@ void tmpdirs_round(struct tmpdirs *t);
 
 /* Adds the folders paths[0..n) as seen from pid_dirfd's root up: each device and inode once, and none that lies below another
  * of them (by name). A folder that does not exist counts 0. 0, LT_GONE, LT_EPERM (cannot look into the target's root),
- * LT_ELIMIT (over TMPDIR_FOLDERS), LT_ENOMEM. */
+ * LT_ELIMIT (over TMPDIR_FOLDERS), LT_EUNSUPPORTED (network or FUSE file system), LT_ENOMEM. */
 int tmpdirs_count(struct tmpdirs *t, int pid_dirfd, const char *const *paths, size_t n, struct tmpdir_count *ret,
                   struct err *err);
 

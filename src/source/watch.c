@@ -39,6 +39,14 @@ static long raise_fd_limit(void)
     return limit.rlim_cur > INT32_MAX ? INT32_MAX : (long)limit.rlim_cur;
 }
 
+/* An unfinished walk of a temp folder holds a descriptor for each level, and each target may see other folders by the same names. */
+static void spare_fds(struct watch *w)
+{
+    size_t folders = MIN(w->config.ntmp * MAX(w->targets.n, (size_t)1), (size_t)TMPDIR_FOLDERS);
+
+    w->fd_limit = w->fd_all - SPARE_FDS - (long)folders * TMPDIR_DEPTH;
+}
+
 static void init_containers(struct watch *w)
 {
     size_t max = w->config.max_lives;
@@ -142,7 +150,8 @@ int watch_open(struct watch **ret, const struct watch_config *config, const stru
     init_containers(w);
     oomlog_open(&w->oomlog, "/dev/kmsg");
     w->tab.folder_fd = -1;
-    w->fd_limit = raise_fd_limit() - SPARE_FDS;
+    w->fd_all = raise_fd_limit();
+    spare_fds(w);
     w->rescan = true;
     r = open_proc(w, err);
     if (r == 0)
@@ -246,6 +255,12 @@ int watch_add(struct watch *w, const char *name, const char *selector, int64_t t
         return r;
     }
     w->rescan = true;
+    spare_fds(w);
+    if (w->fd_limit < 0 && !w->said_limit_fd) {
+        w->said_limit_fd = true;
+        watch_note(w, NULL, "limit", "this program may open %ld files; %ld may be needed for the temp folders: raise its limit (ulimit -n, "
+                   "LimitNOFILE)", w->fd_all, w->fd_all - w->fd_limit);
+    }
     say_no_connector(w, target_at(w, index));
     return 0;
 }
