@@ -1,17 +1,20 @@
-/* CPU time of the sampler per process and sweep.
+/* CPU time of the sampler per process and sweep, and the least it could be.
  *
- *     sweep [-n PROCESSES] [-f FDS] [-s SWEEPS] [-i INTERVAL_MS] [-a | -p PID]
+ *     sweep [-n PROCESSES] [-f FDS] [-s SWEEPS] [-w SWEEPS] [-i INTERVAL_MS] [-a | -p PID]
  *
  * Starts PROCESSES (1,000) sleeping processes with FDS (20) descriptors each under one parent, watches that parent, and
- * measures the process's own CPU clock over each of SWEEPS (60) sweeps, INTERVAL_MS (200) apart, after three to warm up.
- * Everything of a sweep is in it: statm, CPU clock, stat and descriptor count when due, kinds, sockets and status at their
- * default rates, tree, target rows; not the histograms of paths and peers.
+ * measures the process's own CPU clock over each of -s (60) sweeps, INTERVAL_MS (200) apart, after -w (90) to warm up: until
+ * then what does not change is looked at more often. Everything of a sweep is in it: statm, CPU clock, stat and descriptor
+ * count when due, kinds, sockets and status at their default rates, tree, target rows; not the histograms of paths and peers.
+ *
+ * The floor, half an interval after each sweep: for each process only the cheapest system calls that can tell what changes
+ * from sweep to sweep, on descriptors held open: CPU clock and statm; with -a also fstat of its folders fd and task.
  *
  *   -a  every process wakes once per interval and writes to a page, so none can be skipped as idle
  *
  *   -p  starts nothing, watches the tree of PID instead
  *
- * Prints: us per process-sample: mean over all sweeps (the amortised cost), min, median, max of single sweeps.
+ * Prints: us per process-sample: mean over all sweeps (the amortised cost), min, median, max of single sweeps; the floor.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -20,6 +23,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,8 +32,12 @@
 #include "source/source.h"
 
 #define MAX_SWEEPS 10000
+#define MAX_PROCESSES 32768
 
-struct options { int processes, fds, sweeps, interval_ms, pid; bool active; };
+struct options { int processes, fds, sweeps, warm_up, interval_ms, pid; bool active; };
+
+static struct held { clockid_t clock; int statm, fd, task; } held[MAX_PROCESSES];
+static int nheld;
 
 static void sleep_ms(int64_t ms)
 {
@@ -89,9 +97,43 @@ static pid_t start(const struct options *o)
     return pid;
 }
 
+static void hold(int pid)
+{
+    struct held *h = &held[nheld];
+    char path[64];
+
+    if (pid <= 0 || nheld == MAX_PROCESSES || clock_getcpuclockid(pid, &h->clock))
+        return;
+    str_fmt(path, sizeof path, "/proc/%d/statm", pid);
+    h->statm = open(path, O_RDONLY | O_CLOEXEC);
+    str_fmt(path, sizeof path, "/proc/%d/fd", pid);
+    h->fd = open(path, O_PATH | O_CLOEXEC);
+    str_fmt(path, sizeof path, "/proc/%d/task", pid);
+    h->task = open(path, O_PATH | O_CLOEXEC);
+    nheld += h->task >= 0;
+}
+
+/* us per process: what no sampler by /proc can do without. */
+static double floor_us(bool active)
+{
+    int64_t before = clock_cpu_ns();
+    struct timespec ts;
+    struct stat st;
+    char text[256];
+
+    for (int i = 0; i < nheld; i++) {
+        clock_gettime(held[i].clock, &ts);
+        if (active && (fstat(held[i].fd, &st) < 0 || fstat(held[i].task, &st) < 0))
+            exit(3);
+        if (pread(held[i].statm, text, sizeof text, 0) <= 0)
+            exit(3);
+    }
+    return (double)(clock_cpu_ns() - before) / 1e3 / nheld;
+}
+
 static int begin(void *ctx, const struct life_info *info, int64_t *ret_life_id)
 {
-    (void)info;
+    hold(info->key.pid);
     *ret_life_id = ++*(int64_t *)ctx;
     return 0;
 }
@@ -118,55 +160,88 @@ static long rss_kb(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
+static double mean(const double *v, int n)
+{
+    double sum = 0;
+
+    for (int i = 0; i < n; i++)
+        sum += v[i] / n;
+    return sum;
+}
+
+struct result { double us[MAX_SWEEPS], least[MAX_SWEEPS]; size_t rows; uint64_t allocs; long rss; };
+
+static int run(const struct options *o, struct watch *w, struct result *res, struct err *err)
+{
+    struct sweep sweep = { 0 };
+    uint64_t allocs = 0;
+
+    for (int i = -o->warm_up; i < o->sweeps; i++) {
+        int64_t before = clock_cpu_ns();
+        uint64_t allocs_before = mem_total_allocs();
+        int r = watch_sweep(w, clock_wall_ns(), &sweep, err);
+        double us = (double)(clock_cpu_ns() - before) / 1e3 / (double)sweep.n;
+
+        if (r < 0)
+            return r;
+        sleep_ms(o->interval_ms / 2);
+        if (i >= 0) {
+            res->us[i] = us;
+            res->least[i] = floor_us(o->active);
+            allocs += mem_total_allocs() - allocs_before;
+        }
+        sleep_ms(o->interval_ms - o->interval_ms / 2);
+    }
+    res->rows = sweep.n;
+    res->allocs = allocs;
+    res->rss = rss_kb();
+    return 0;
+}
+
 static int measure(const struct options *o, pid_t root, struct err *err)
 {
-    static double us[MAX_SWEEPS];
-    int64_t ids = 0, total = 0;
+    static struct result res;
+    int64_t ids = 0;
     struct watch_sink sink = { .ctx = &ids, .begin = begin, .end = end };
     struct watch_config config = { 0 };
     struct watch_stats stats;
-    struct sweep sweep = { 0 };
     struct watch *w;
     char selector[32];
-    uint64_t allocs = 0;
-    long rss;
-    int r = watch_open(&w, &config, &sink, err);
+    int r = watch_open(&w, &config, &sink, err), n = o->sweeps;
 
     if (r < 0)
         return r;
     str_fmt(selector, sizeof selector, "pid:%d", (int)root);
     r = watch_add(w, "bench", selector, 1, err);
-    for (int i = -3; i < o->sweeps && r == 0; i++) {
-        int64_t before = clock_cpu_ns();
-
-        r = watch_sweep(w, clock_wall_ns(), &sweep, err);
-        if (i >= 0) {
-            us[i] = (double)(clock_cpu_ns() - before) / 1e3 / (double)sweep.n;
-            total += clock_cpu_ns() - before;
-        } else {
-            allocs = mem_total_allocs();
-        }
-        sleep_ms(o->interval_ms);
-    }
+    if (r == 0)
+        r = run(o, w, &res, err);
     watch_stats(w, &stats);
-    rss = rss_kb();
-    allocs = mem_total_allocs() - allocs;
     watch_close(w);
     if (r < 0)
         return r;
-    qsort(us, (size_t)o->sweeps, sizeof us[0], by_value);
-    printf("%s%s: %zu rows: mean %.2f, min %.2f, median %.2f, max %.2f us per process-sample; own RSS %ld kB; "
-           "%llu allocations in the loop\n", o->active ? "active" : "idle", stats.has_connector ? "" : ", no connector", sweep.n,
-           (double)total / 1e3 / o->sweeps / (double)sweep.n, us[0], us[o->sweeps / 2], us[o->sweeps - 1], rss,
-           (unsigned long long)allocs);
+    qsort(res.us, (size_t)n, sizeof res.us[0], by_value);
+    printf("%s%s: %zu rows: mean %.2f, min %.2f, median %.2f, max %.2f us per process-sample; floor %.2f us; own RSS %ld kB; "
+           "%llu allocations in the loop\n", o->active ? "active" : "idle", stats.has_connector ? "" : ", no connector", res.rows,
+           mean(res.us, n), res.us[0], res.us[n / 2], res.us[n - 1], mean(res.least, n), res.rss, (unsigned long long)res.allocs);
     return 0;
+}
+
+/* For the descriptors of the floor, beside those the sampler keeps. */
+static void raise_fd_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
 }
 
 static void parse(int argc, char **argv, struct options *o)
 {
     int c;
 
-    while ((c = getopt(argc, argv, "n:f:s:i:p:a")) != -1) {
+    while ((c = getopt(argc, argv, "n:f:s:w:i:p:a")) != -1) {
         int64_t v = 0;
 
         if (c == 'a')
@@ -188,12 +263,13 @@ static void parse(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-    struct options o = { .processes = 1000, .fds = 20, .sweeps = 60, .interval_ms = 200 };
+    struct options o = { .processes = 1000, .fds = 20, .sweeps = 60, .warm_up = 90, .interval_ms = 200 };
     struct err err;
     pid_t root;
     int r;
 
     parse(argc, argv, &o);
+    raise_fd_limit();
     root = o.pid ? o.pid : start(&o);
     if (root < 0) {
         fprintf(stderr, "sweep: cannot start the processes\n");

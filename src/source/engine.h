@@ -1,4 +1,4 @@
-/* Inside the sampler: what watch.c, find.c, member.c, reading.c, ending.c, orphan.c and target.c share. Not for other folders.
+/* Inside the sampler: what watch.c, find.c, member.c, reading.c, handles.c, ending.c, tree.c and target.c share. Not for other folders.
  *
  * A member is a process of a target, known by its number in one map. Its states:
  *
@@ -26,6 +26,7 @@
 #include "source/proctab.h"
 #include "source/selector.h"
 #include "source/shm.h"
+#include "source/socketpool.h"
 #include "source/sockets.h"
 #include "source/source.h"
 #include "source/tmpdir.h"
@@ -44,9 +45,12 @@ struct member {
     int64_t lost_status;        /* wait status told by an event, -1: not told */
     int64_t kinds_fds;          /* descriptors when the kinds were read, -1: never */
     int64_t kinds_cpu_ns;       /* cpu_seen_ns then */
+    int64_t kinds_err;          /* FD_KINDS_ERR of the kinds alone */
+    int64_t kinds_shm;          /* open files in /dev/shm then, -1: not known */
     int64_t shm_files;          /* open files when its open segments were looked for, or SHM_NEVER */
     int64_t status_cpu_ns;      /* cpu_seen_ns when status was read */
-    int64_t status_pages;       /* resident then; -1: never */
+    int64_t status_pages, status_shared; /* resident, and of it file and shared, then; -1: never */
+    uint64_t status_swap;       /* watch.free_swap then */
     uint32_t kinds_sweep, status_sweep, stat_sweep; /* when they were read last */
     uint32_t lost_sweep;        /* when it was found gone */
     uint32_t generation;        /* of the slot, for cookies */
@@ -65,10 +69,14 @@ struct member {
     bool stat_due;              /* its parent may have changed, or it may have ended */
     bool lost_weak;             /* lost_status is that of the first thread alone */
     bool fresh;                 /* read well in this sweep */
+    uint8_t kinds_pace;         /* 1, 2, 6: kinds are read every that many times kinds_every sweeps while no count moves */
+    bool sockets_now;           /* their states are to be counted in this sweep */
+    bool sockets_kept;          /* from a list of an earlier sweep */
+    bool sockets_lapsed;        /* that list was out of date */
     char comm[COMM_MAX];
-    size_t sockets_at, sockets_n; /* its part of watch.sock_list in this sweep */
+    struct socketspan sockets;  /* its sockets in watch.socketpool, as of kinds_sweep */
     double sockets_scale;
-    int64_t pages;              /* resident, by statm of this sweep */
+    int64_t pages, pages_shared; /* resident, and of it file and shared, by statm of this sweep */
     bool no_memory;             /* statm of this sweep was all zeros */
     int64_t v[METRIC_N];
 };
@@ -121,7 +129,7 @@ struct watch {
     int64_t oom_wait_ns;        /* when the log was waited for last; 0: never */
     int oom_tries;              /* milliseconds waited for it since */
     struct vec rows;            /* of struct sample */
-    struct vec sock_list;       /* of struct fd_socket: of the members read in this sweep */
+    struct socketpool socketpool;
     struct vec pids;            /* of int32_t: scratch */
     struct vec tops;            /* of struct proctab_entry: scratch */
     struct vec holders;         /* of struct holder: scratch */
@@ -136,6 +144,7 @@ struct watch {
     bool rescan;                /* the next sweep looks at the whole host */
     uint32_t overflow_sweep;    /* number of the sweep before or in which events were lost last */
     int64_t wall_ns;            /* of this sweep */
+    uint64_t free_swap;         /* of the host, in this sweep */
     int failure;                /* what sink.begin said, or LT_ENOMEM: ends the sweep */
     bool said_limit, said_limit_fd, said_permission_fd, said_permission_events, said_overflow;
     struct watch_stats stats;
@@ -152,6 +161,13 @@ static inline bool watch_due(const struct watch *w, unsigned every) { return (w-
 static inline bool watch_turn(const struct watch *w, const struct member *m, unsigned every)
 {
     return (w->sweep + (uint32_t)(m - (const struct member *)w->members.items)) % every == 0;
+}
+
+/* Sweeps between two looks at what is so quiet that `times` of the ordinary turns may pass; with kinds_every 1 none may. All
+ * `times` divide 6, so whoever changes between them misses no turn of 6. */
+static inline unsigned watch_every(const struct watch *w, unsigned times)
+{
+    return w->config.kinds_every > 1 ? times * w->config.kinds_every : 1;
 }
 
 /* ---- member.c: the table ---------------------------------------------------------------------------------------- */
@@ -175,12 +191,21 @@ void member_unorder(struct watch *w, const struct member *m);             /* no 
 
 /* Cheap values. 0, LT_GONE, or an error of one file (the values it gives are METRIC_NA). */
 int reading_quick(struct watch *w, struct member *m);
-/* Kinds, status: when due. Sockets are added to w->sock_list. */
-int reading_slow(struct watch *w, struct member *m); /* 0 or LT_GONE */
-void reading_sockets(struct watch *w);  /* second half: TCP states of all whose kinds were read */
-void reading_histograms(struct watch *w, struct member *m);
+int reading_slow(struct watch *w, struct member *m); /* kinds, status: when due. 0 or LT_GONE */
+void reading_swap(struct watch *w);  /* before the members of a sweep */
+/* The folder to look through at what it holds (when its first thread has ended that of another): the kept one, or one for now
+ * (*temp, the caller's) whose start was checked (E1). A descriptor or an LT code. */
+int reading_window(const struct watch *w, const struct member *m, int *temp);
 /* stat through what is held, or by number with the start checked: 0, LT_GONE ... */
 int reading_stat(struct watch *w, const struct member *m, struct proc_stat *ret);
+
+/* ---- handles.c: descriptors by kind, sockets --------------------------------------------------------------------- */
+
+bool handles_due(const struct watch *w, const struct member *m);
+int handles_read(struct watch *w, struct member *m, int dirfd); /* kinds and the list of sockets: 0 or LT_GONE */
+void handles_keep(const struct watch *w, struct member *m);     /* instead: what was read last stands for this sweep */
+void handles_count(struct watch *w);    /* second half, after all were read: states of the sockets */
+void handles_histograms(struct watch *w, struct member *m);
 
 /* ---- ending.c ---------------------------------------------------------------------------------------------------- */
 

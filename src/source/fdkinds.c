@@ -1,4 +1,4 @@
-/* fd kinds by readlinkat: of listed descriptors in random order, or, of many, by stratified random probes. */
+/* fd kinds by readlinkat: of few descriptors by number, of listed ones in random order, of many by stratified random probes. */
 #include "source/fdkinds.h"
 
 #include <dirent.h>
@@ -22,6 +22,9 @@
 #define LIST_MAX 32768        /* descriptors listed at most */
 #define LIST_COST_NS 600      /* foreseen for one listed descriptor */
 #define LISTED_PROBES 32      /* links of listed descriptors read between two looks at the clock */
+#define DENSE_MAX 128         /* descriptors that are read by number */
+#define DENSE_COST_NS 6000    /* foreseen for one, dear and after a gap: what is begun by number is not cut short */
+#define ONE_DENT 32           /* room for one of at most 12 digits */
 #define Z90 1.645
 
 struct fdkinds {
@@ -124,6 +127,45 @@ static ssize_t read_dents(struct walk *w, size_t size)
     return syscall(SYS_getdents64, w->dir, w->r->dents, size);
 }
 
+static int dents_code(void)
+{
+    return errno == ENOENT || errno == ESRCH ? LT_GONE : errno == EACCES || errno == EPERM ? LT_EPERM : LT_EIO;
+}
+
+/* The lowest descriptor >= from: the folder's offset is the number + 2. 1, 0 when there is none, or LT_GONE, LT_EPERM, LT_EIO. */
+static int next_from(struct walk *w, int64_t from, int64_t *ret)
+{
+    const struct dent64 *d = (const struct dent64 *)(const void *)w->r->dents;
+    ssize_t got;
+
+    if (lseek(w->dir, from + 2, SEEK_SET) < 0)
+        return LT_EIO;
+    got = read_dents(w, ONE_DENT);
+    if (got <= 0)
+        return got < 0 ? dents_code() : 0;
+    *ret = fd_of_name(d->name);
+    return *ret < from ? LT_EIO : 1;
+}
+
+/* All of `known` descriptors by number. Where one is missing the folder says which is the next. */
+static int read_dense(struct walk *w, int64_t known)
+{
+    int64_t fd = 0;
+    int r = 1;
+
+    while (r > 0 && w->seen < known) {
+        char name[24];
+
+        if (probe(w, fd, fd_name(fd, name)))
+            fd++;
+        else
+            r = next_from(w, fd + 1, &fd);
+    }
+    w->exact = r >= 0;
+    w->count = w->seen;
+    return MIN(r, 0);
+}
+
 /* The numbers of all descriptors into r->list, the first LIST_MAX of them; w->count is how many there are. 0; LT_ELIMIT when the
  * time was spent before the end; LT_GONE, LT_EPERM, LT_EIO. */
 static int list_all(struct walk *w, int64_t deadline_ns)
@@ -132,7 +174,7 @@ static int list_all(struct walk *w, int64_t deadline_ns)
     for (;;) {
         ssize_t got = read_dents(w, sizeof w->r->dents);
         if (got < 0)
-            return errno == ENOENT || errno == ESRCH ? LT_GONE : errno == EACCES || errno == EPERM ? LT_EPERM : LT_EIO;
+            return dents_code();
         if (got == 0)
             return 0;
         for (ssize_t at = 0; at < got;) {
@@ -167,12 +209,9 @@ static void read_listed(struct walk *w)
     w->exact = true;
 }
 
-/* Whether there is a descriptor >= fd: the folder's offset is the number + 2. */
 static bool any_from(struct walk *w, int64_t fd)
 {
-    if (lseek(w->dir, fd + 2, SEEK_SET) < 0)
-        return false;
-    return read_dents(w, 64) > 0;
+    return next_from(w, fd, &fd) > 0;
 }
 
 /* One above the highest descriptor, by bisection; `known` of them exist, so it is at least that many. */
@@ -231,18 +270,22 @@ static int visit_all(struct walk *w, int64_t known, int64_t budget_ns)
         w->count = MAX(known, w->count);
         probe_range(w, range_of(w, w->count));
     }
-    return w->denied && !w->seen ? LT_EPERM : 0; /* listed, but no link read: unknown, not none */
+    return 0;
 }
 
 static int walk(struct walk *w, int pid_dirfd, int64_t known, int64_t budget_ns, struct err *err)
 {
+    budget_ns = budget_ns > 0 ? budget_ns : FDKINDS_BUDGET_NS;
     _cleanup_fd_ int dir = fd_open(pid_dirfd, "fd", O_RDONLY | O_DIRECTORY, 0);
 
     if (dir < 0)
         return dir == -ENOENT ? err_set(err, LT_GONE, "descriptors: the process is gone")
                               : err_errno(err, LT_EIO, -dir, "descriptors: cannot open /proc/PID/fd (needs CAP_SYS_PTRACE)");
     w->dir = dir;
-    int r = visit_all(w, known, budget_ns > 0 ? budget_ns : FDKINDS_BUDGET_NS);
+    bool dense = known > 0 && known <= DENSE_MAX && known * DENSE_COST_NS <= budget_ns;
+    int r = dense ? read_dense(w, known) : visit_all(w, known, budget_ns);
+    if (r == 0 && w->denied && !w->seen)
+        r = LT_EPERM; /* there are some, but no link could be read: unknown, not none */
     if (r)
         return err_set(err, r, "descriptors: %s", err_sentence(r));
     return w->exact || w->seen ? 0 : err_set(err, LT_GONE, "descriptors: none is left of %lld", (long long)w->count);
@@ -293,17 +336,17 @@ static void see_kind(void *ctx, int fd, const char *link, size_t len)
     } else if (len && link[0] == '/') {
         c->k.files++;
         c->k.deleted += is_deleted(link, len);
+        c->k.shm += HAS_PREFIX(link, len, "/dev/shm/");
     } else {
         c->k.anon++;
     }
 }
 
-/* The 90 % half-width of a count scaled from hits among n of `fds`. */
-static double half_width(int64_t hits, int64_t n, int64_t fds)
+double fdkinds_half_width(int64_t hits, int64_t n, double all)
 {
     double nt = (double)n + Z90 * Z90, p = ((double)hits + Z90 * Z90 / 2) / nt;
 
-    return Z90 * sqrt(p * (1 - p) / nt) * (double)fds;
+    return Z90 * sqrt(p * (1 - p) / nt) * all;
 }
 
 /* From the sample to the whole. Listed ones are drawn without repetition: what is read leaves less to err about. */
@@ -314,7 +357,7 @@ static void scale_kinds(struct fd_kinds *k, const struct walk *w)
     double widest = 0, n = (double)w->seen, all = (double)w->count;
 
     for (size_t i = 0; i < ARRAY_SIZE(hits); i++) {
-        widest = fmax(widest, half_width(hits[i], w->seen, w->count));
+        widest = fmax(widest, fdkinds_half_width(hits[i], w->seen, all));
         *out[i] = llround((double)hits[i] * all / n);
     }
     if (w->listed && n < all)

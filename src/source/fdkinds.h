@@ -10,8 +10,9 @@
  * deleted file whose link ends in " (deleted)"    also counted under file; memfds; a file really named so counts too
  * anon    anything else                           "anon_inode:[eventpoll]", "pidfd:[7]", "net:[4026531840]"
  *
- * Exact or estimated, within a budget of CPU time (no call here waits for anything). When listing the folder is foreseen to
- * take less than half of it, the links of the listed descriptors are read in random order: all of them (exact, err 0), or
+ * Exact or estimated, within a budget of CPU time (no call here waits for anything). Few descriptors of a known count are
+ * read by number, from 0 up until all are found, the folder being asked for the next one where one is missing: most tables are
+ * dense, and it need not be listed. When listing the folder is foreseen to take less than half of the budget, the links of the listed descriptors are read in random order: all of them (exact, err 0), or
  * those the time sufficed for. Above, the range of numbers is cut into equal parts and one random number is tried in each, in
  * rounds that each cover the whole range, until the time is spent: a process with 20,000 descriptors costs no more than one
  * with 2,000. The shares of those read are scaled to the count. err is the 90 % half-width of the widest kind, in
@@ -44,6 +45,7 @@ struct fd_kinds {
     int64_t fds;      /* the count the kinds add up to */
     int64_t sockets, pipes, files, anon;
     int64_t deleted;  /* of files */
+    int64_t shm;      /* of files: links into /dev/shm; of those read, not scaled */
     int64_t err;      /* 90 % half-width, 0 when exact */
     int64_t seen;     /* links read: fds when exact */
     bool exact;
@@ -60,6 +62,9 @@ void fdkinds_free(struct fdkinds *r);
  * same user), LT_ENOMEM. */
 int fdkinds_read(struct fdkinds *r, int pid_dirfd, int64_t known_fds, int64_t budget_ns, struct fd_kinds *ret,
                  struct vec *sockets, size_t *ret_lost, struct err *err);
+
+/* The 90 % half-width of a count scaled from hits among n to `all` (formula above). */
+double fdkinds_half_width(int64_t hits, int64_t n, double all);
 
 /* Puts SOCKETS, PIPES, FILES, ANON_INODES, FDS_DELETED and FD_KINDS_ERR into v. FDS is left alone. */
 void fdkinds_metrics(const struct fd_kinds *k, int64_t v[METRIC_N]);

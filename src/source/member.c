@@ -94,7 +94,8 @@ struct member *member_join(struct watch *w, size_t target, int32_t pid, int32_t 
     m->ppid = ppid;
     m->since_mono_ns = mono_ns;
     m->life_id = NO_LIFE;
-    m->cpu_seen_ns = m->lost_status = m->kinds_fds = m->status_pages = -1;
+    m->cpu_seen_ns = m->lost_status = m->kinds_fds = m->kinds_shm = m->status_pages = m->status_shared = -1;
+    m->kinds_pace = 1;
     m->stat_due = true;
     m->shm_files = SHM_NEVER;
     m->dirfd = m->statm_fd = m->fd_fd = m->task_fd = m->pidfd = -1;
@@ -126,6 +127,7 @@ void member_drop(struct watch *w, struct member *m)
     close_kept(w, &m->task_fd);
     close_kept(w, &m->pidfd);
     close_kept(w, &m->dirfd);
+    socketpool_drop(&w->socketpool, &m->sockets);
     map_remove(&w->by_pid, (uint32_t)m->key.pid);
     give_back(w, m);
 }

@@ -1,4 +1,5 @@
-#include <string.h>
+/* One member, one sweep: memory, counts, CPU time; shared and swapped pages at a lower rate. */
+#include <sys/sysinfo.h>
 
 #include "source/engine.h"
 
@@ -14,7 +15,7 @@ static bool ran_since(const struct watch *w, const struct member *m, int64_t *re
 /* stat: parent and end when there is a reason; faults, which only grow and judge nothing, at the lower rate. */
 static bool stat_due(const struct watch *w, const struct member *m, bool ran)
 {
-    return m->stat_due || m->alone || !w->own_proc || watch_turn(w, m, ran ? w->config.kinds_every : 6 * w->config.kinds_every);
+    return m->stat_due || m->alone || !w->own_proc || watch_turn(w, m, watch_every(w, ran ? 2 : 6));
 }
 
 /* A directory fd of the member: the kept one, or one for now (*temp, the caller's) whose start is checked (E1). */
@@ -34,8 +35,7 @@ static int member_dir(const struct watch *w, const struct member *m, int *temp)
     return st.start == m->key.start ? *temp : LT_GONE;
 }
 
-/* The folder to look through at what it holds: its own, or when its first thread has ended that of another. */
-static int window_dir(const struct watch *w, const struct member *m, int *temp)
+int reading_window(const struct watch *w, const struct member *m, int *temp)
 {
     _cleanup_fd_ int own_temp = -1;
     int own;
@@ -66,6 +66,7 @@ static void put_memory(const struct watch *w, struct member *m, const struct pro
     int64_t shared = MIN(s->shared, s->resident);
 
     m->pages = s->resident;
+    m->pages_shared = shared;
     m->v[METRIC_RSS] = s->resident * w->page;
     m->v[METRIC_RSS_ANON] = (s->resident - shared) * w->page;
     m->v[METRIC_RSS_FILE] = shared * w->page;
@@ -162,7 +163,7 @@ static int read_through(struct watch *w, struct member *m, bool ran, int64_t cpu
 
     if (r < 0)
         return r;
-    dirfd = window_dir(w, m, &temp);
+    dirfd = reading_window(w, m, &temp);
     if (dirfd < 0)
         return dirfd;
     r = ran ? read_counts(w, m, dirfd, cpu_ns) : 0;
@@ -188,78 +189,22 @@ int reading_quick(struct watch *w, struct member *m)
 
 /* ---- the lower rate ---------------------------------------------------------------------------------------------- */
 
-static bool fds_moved(const struct member *m)
+/* While free swap does not move nobody's pages are swapped out or given back (or as many of each). */
+void reading_swap(struct watch *w)
 {
-    int64_t moved = m->v[METRIC_FDS] - m->kinds_fds;
+    struct sysinfo si;
 
-    if (m->v[METRIC_FDS] == METRIC_NA)
-        return m->kinds_fds >= 0;
-    return m->kinds_fds < 0 || moved > 8 || moved < -8 || moved * 50 > m->kinds_fds || moved * 50 < -m->kinds_fds;
+    w->free_swap = sysinfo(&si) == 0 ? si.freeswap * si.mem_unit : 0;
 }
 
-/* Sockets change state while the process sleeps, and are read for all in the same sweep, since the table of sockets is.
- * A process with none that did not run is as it was, but for open files that somebody else deletes. */
-static bool kinds_due(const struct watch *w, const struct member *m)
-{
-    unsigned every = w->config.kinds_every;
-
-    if (fds_moved(m))
-        return true;
-    if (m->v[METRIC_SOCKETS] != 0)
-        return watch_due(w, every) || watch_due(w, w->config.slow_every);
-    return watch_turn(w, m, m->cpu_seen_ns < 0 || m->cpu_seen_ns != m->kinds_cpu_ns ? every : 6 * every);
-}
-
-/* Shared and swapped pages. A process that sleeps and holds as many pages as then has as many of these. */
+/* Shared and swapped pages. They are as they were, when the process slept and holds as many pages, or when it holds as many
+ * shared ones and nothing was swapped on the host. (A mix that changes within the same sum shows within 6 * kinds_every sweeps.) */
 static bool status_due(const struct watch *w, const struct member *m)
 {
     bool asleep = m->cpu_seen_ns >= 0 && m->cpu_seen_ns == m->status_cpu_ns && m->pages == m->status_pages;
+    bool same = w->own_proc && m->pages_shared == m->status_shared && w->free_swap == m->status_swap;
 
-    return !m->status_sweep || watch_turn(w, m, asleep ? 6 * w->config.kinds_every : w->config.kinds_every);
-}
-
-static void blank_kinds(struct member *m)
-{
-    for (int i = METRIC_SOCKETS; i <= METRIC_UNIX_SOCKETS; i++)
-        m->v[i] = METRIC_NA;
-}
-
-static void say_permission(struct watch *w, const struct member *m)
-{
-    if (w->said_permission_fd)
-        return;
-    w->said_permission_fd = true;
-    watch_note(w, target_of(w, m), "permission",
-               "the descriptors of process %d cannot be looked at: kinds and sockets stay unknown; run as its user, or with "
-               "CAP_SYS_PTRACE", (int)m->key.pid);
-}
-
-static int read_kinds(struct watch *w, struct member *m, int dirfd)
-{
-    struct fd_kinds k;
-    size_t at = w->sock_list.n, lost = 0;
-    struct err err;
-    int r = fdkinds_read(w->kinds, dirfd, w->fd_by_size ? m->v[METRIC_FDS] : -1, w->config.kinds_budget_ns, &k,
-                         w->sockets ? &w->sock_list : NULL, &lost, &err);
-
-    m->kinds_sweep = w->sweep;
-    m->kinds_fds = m->v[METRIC_FDS];
-    m->kinds_cpu_ns = m->cpu_seen_ns;
-    if (r < 0 || lost) {
-        w->sock_list.n = at;
-        blank_kinds(m);
-        if (r == LT_EPERM)
-            say_permission(w, m);
-        if (r < 0)
-            return r == LT_GONE ? r : 0;
-    }
-    fdkinds_metrics(&k, m->v);
-    if (m->v[METRIC_FDS] == METRIC_NA)
-        m->v[METRIC_FDS] = k.fds;
-    m->sockets_at = at;
-    m->sockets_n = w->sock_list.n - at;
-    m->sockets_scale = k.scale;
-    return 0;
+    return !m->status_sweep || watch_turn(w, m, watch_every(w, asleep || same ? 6 : 1));
 }
 
 static void read_status(const struct watch *w, struct member *m, int dirfd)
@@ -269,6 +214,8 @@ static void read_status(const struct watch *w, struct member *m, int dirfd)
     m->status_sweep = w->sweep;
     m->status_cpu_ns = m->cpu_seen_ns;
     m->status_pages = m->pages;
+    m->status_shared = m->pages_shared;
+    m->status_swap = w->free_swap;
     if (procfs_status(dirfd, &s) < 0)
         s = (struct proc_status){ METRIC_NA, METRIC_NA, 0, 0 };
     if (m->v[METRIC_RSS_SHMEM] != METRIC_NA)
@@ -284,79 +231,21 @@ static void read_status(const struct watch *w, struct member *m, int dirfd)
 int reading_slow(struct watch *w, struct member *m)
 {
     _cleanup_fd_ int temp = -1;
-    bool kinds = kinds_due(w, m), status = status_due(w, m);
+    bool kinds = handles_due(w, m), status = status_due(w, m);
     int dirfd, r;
 
-    m->sockets_n = SIZE_MAX; /* not read in this sweep */
+    m->sockets_now = false;
+    if (!kinds)
+        handles_keep(w, m);
     if (!kinds && !status)
         return 0;
-    dirfd = window_dir(w, m, &temp);
+    dirfd = reading_window(w, m, &temp);
     if (dirfd < 0)
         return dirfd == LT_GONE ? dirfd : 0;
     if (status)
         read_status(w, m, dirfd);
-    r = kinds ? read_kinds(w, m, dirfd) : 0;
+    r = kinds ? handles_read(w, m, dirfd) : 0;
     if (r == 0)
         r = read_memory(w, m, dirfd);
     return r == LT_GONE || m->no_memory ? LT_GONE : 0;
-}
-
-void reading_sockets(struct watch *w)
-{
-    const struct fd_socket *list = w->sock_list.items;
-    bool stale = false;
-
-    for (size_t i = 0; i < w->order.n; i++) {
-        struct member *m = member_at(w, *(uint32_t *)vec_at(&w->order, i));
-
-        _cleanup_fd_ int temp = -1;
-        int dirfd;
-
-        if (!m->fresh || m->sockets_n == SIZE_MAX)
-            continue;
-        if (!m->sockets_n) {
-            for (int j = METRIC_CONNECTIONS; j <= METRIC_UNIX_SOCKETS; j++)
-                m->v[j] = 0;
-            continue;
-        }
-        if (!stale)
-            sockets_stale(w->sockets);
-        stale = true;
-        dirfd = window_dir(w, m, &temp);
-        if (dirfd >= 0 && sockets_want(w->sockets, dirfd, NULL) != LT_GONE)
-            sockets_count(w->sockets, dirfd, list + m->sockets_at, m->sockets_n, m->sockets_scale, m->v);
-    }
-}
-
-/* ---- histograms -------------------------------------------------------------------------------------------------- */
-
-#define HISTOGRAM_TOP 32
-
-struct tell { struct watch *w; int64_t life_id; const char *what; };
-
-static int tell_row(void *ctx, const char *key, int64_t count)
-{
-    const struct tell *t = ctx;
-
-    t->w->sink.histogram(t->w->sink.ctx, t->life_id, t->what, key, count);
-    return 0;
-}
-
-void reading_histograms(struct watch *w, struct member *m)
-{
-    _cleanup_fd_ int temp = -1;
-    int dirfd = window_dir(w, m, &temp);
-    struct tell tell = { w, m->life_id, "path" };
-    const struct fd_socket *list = w->sock_list.items;
-
-    if (dirfd < 0 || !w->sink.histogram)
-        return;
-    if (fdkinds_paths(w->kinds, dirfd, w->fd_by_size ? m->v[METRIC_FDS] : -1, w->config.kinds_budget_ns, w->tally, NULL) == 0)
-        tally_each(w->tally, HISTOGRAM_TOP, tell_row, &tell);
-    if (m->sockets_n == SIZE_MAX || !m->sockets_n)
-        return;
-    sockets_peers(w->sockets, list + m->sockets_at, m->sockets_n, w->tally);
-    tally_scale(w->tally, m->sockets_scale);
-    tell.what = "peer";
-    tally_each(w->tally, HISTOGRAM_TOP, tell_row, &tell);
 }

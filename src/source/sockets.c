@@ -9,6 +9,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -19,6 +20,7 @@
 
 #define FIRST_ROWS 2048
 #define MAX_NAMES 16384          /* sockets without a row whose name is remembered */
+#define NAMES_A_LOOK 8           /* system calls' worth of names between two looks at the clock */
 #define UNIX_INDEX UINT32_MAX    /* map value of unix sockets: they need no row */
 
 enum name_class { NAME_GONE, NAME_IP, NAME_OTHER, NAME_DENIED };
@@ -235,12 +237,21 @@ static enum name_class ask_name(struct sockets *s, int pid_dirfd, const struct f
     return is_ip_name(name) ? NAME_IP : NAME_OTHER;
 }
 
-static enum name_class name_of(struct sockets *s, int pid_dirfd, const struct fd_socket *fs)
+/* Of a kept list the name may be known and the socket gone. */
+static enum name_class known_name(int pid_dirfd, const struct fd_socket *fs, bool kept, enum name_class known)
+{
+    char path[48];
+
+    str_fmt(path, sizeof path, "fd/%d", fs->fd);
+    return !kept || is_socket(pid_dirfd, path, fs->inode) ? known : NAME_GONE;
+}
+
+static enum name_class name_of(struct sockets *s, int pid_dirfd, const struct fd_socket *fs, bool kept)
 {
     uint64_t known;
 
     if (map_get(&s->names, fs->inode, &known))
-        return (enum name_class)known;
+        return known_name(pid_dirfd, fs, kept, (enum name_class)known);
     enum name_class c = ask_name(s, pid_dirfd, fs);
     if (c == NAME_IP || c == NAME_OTHER) {
         if (map_put(&s->names, fs->inode, c) == LT_ELIMIT) {
@@ -253,6 +264,8 @@ static enum name_class name_of(struct sockets *s, int pid_dirfd, const struct fd
 
 struct socket_counts {
     int64_t peer, established, close_wait, listen, other, no_row, unix_;
+    int64_t rowless, named;      /* without a row; of these, those whose name was found out */
+    size_t gone;
     bool denied;
 };
 
@@ -288,21 +301,51 @@ static bool readable(const struct sockets *s, int pid_dirfd)
     return false;
 }
 
-void sockets_count(struct sockets *s, int pid_dirfd, const struct fd_socket *list, size_t n, double scale, int64_t v[METRIC_N])
+/* The lists are in random order where they are long, so those named before the time is spent are a fair sample. */
+static void count_list(struct sockets *s, int pid_dirfd, const struct socket_list *list, struct socket_counts *c)
+{
+    int64_t deadline = clock_cpu_ns() + (list->budget_ns > 0 ? list->budget_ns : SOCKETS_BUDGET_NS);
+    bool spent = false;
+
+    for (size_t i = 0; i < list->n; i++) {
+        struct socket_row row;
+        enum name_class name;
+
+        if (sockets_find(s, list->items[i].inode, &row)) {
+            count_row(c, &row);
+            continue;
+        }
+        c->rowless++;
+        spent = spent || (c->named && c->named % NAMES_A_LOOK == 0 && clock_cpu_ns() > deadline);
+        if (spent)
+            continue;
+        name = name_of(s, pid_dirfd, &list->items[i], list->kept);
+        c->named++;
+        c->no_row += name == NAME_IP;
+        c->gone += name == NAME_GONE;
+        c->denied |= name == NAME_DENIED;
+    }
+}
+
+/* SOCKETS_NO_ROW when only some of those without a row were named. */
+static void estimate_no_row(struct socket_counts *c, double scale, struct socket_doubt *ret)
+{
+    if (c->named == c->rowless)
+        return;
+    ret->err = MAX((int64_t)ceil(fdkinds_half_width(c->no_row, c->named, (double)c->rowless * scale)), INT64_C(1));
+    c->no_row = times(c->no_row, (double)c->rowless / (double)c->named);
+}
+
+void sockets_count(struct sockets *s, int pid_dirfd, const struct socket_list *list, int64_t v[METRIC_N], struct socket_doubt *ret)
 {
     struct socket_counts c = { 0 };
     bool ok = readable(s, pid_dirfd);
+    double scale = list->scale;
 
-    for (size_t i = 0; ok && i < n; i++) {
-        struct socket_row row;
-        if (sockets_find(s, list[i].inode, &row)) {
-            count_row(&c, &row);
-            continue;
-        }
-        enum name_class name = name_of(s, pid_dirfd, &list[i]);
-        c.no_row += name == NAME_IP;
-        c.denied |= name == NAME_DENIED;
-    }
+    if (ok)
+        count_list(s, pid_dirfd, list, &c);
+    *ret = (struct socket_doubt){ .gone = c.gone };
+    estimate_no_row(&c, scale, ret);
     v[METRIC_CONNECTIONS] = ok ? times(c.peer, scale) : METRIC_NA;
     v[METRIC_TCP_ESTABLISHED] = ok ? times(c.established, scale) : METRIC_NA;
     v[METRIC_TCP_CLOSE_WAIT] = ok ? times(c.close_wait, scale) : METRIC_NA;

@@ -4,13 +4,14 @@
  * sockets_count: a socket opened after the table was read has no row either, and would look like a leaked one. Per sweep:
  *     sockets_stale(s);                                          // rows of the last sweep are not used again
  *     sockets_want(s, pid_dirfd, &err);                          // dumps that process's namespace once per sweep
- *     sockets_count(s, pid_dirfd, list, n, scale, v);            // METRIC_CONNECTIONS ... METRIC_UNIX_SOCKETS
+ *     sockets_count(s, pid_dirfd, &list, v, &doubt);             // METRIC_CONNECTIONS ... METRIC_UNIX_SOCKETS
  *
  * A socket with a row: TCP (v4 and v6, in any state that a descriptor can have; TIME_WAIT and half-open requests belong to
  * no process), UDP, unix. SOCKETS_NO_ROW: an IP socket (TCP, UDP or MPTCP, v4 or v6) without a row. That it is one is not
  * guessed from the missing row, since netlink, packet, vsock, raw and other families have none either: the kernel's own name
  * of the socket (xattr system.sockprotoname of what is held by O_PATH) is asked, once per inode, after its link was read, so
- * that a number closed and reused meanwhile is not mistaken. A socket that closed meanwhile counts nowhere.
+ * that a number closed and reused meanwhile is not mistaken. A socket that closed meanwhile counts nowhere. Asking is dear
+ * (6 us and more), so it has a budget of CPU time per process: the names not asked for are taken to be like those that were.
  * MPTCP sockets share their inode with their first TCP subflow, so they are in the TCP table.
  *
  * Inode numbers of sockets are unique on a machine, so all namespaces share one table.
@@ -62,11 +63,27 @@ void sockets_stale(struct sockets *s);
 int sockets_want(struct sockets *s, int pid_dirfd, struct err *err);
 bool sockets_find(const struct sockets *s, uint64_t inode, struct socket_row *ret);
 
+#define SOCKETS_BUDGET_NS (2 * INT64_C(1000000))
+
+/* The sockets of one process. */
+struct socket_list {
+    const struct fd_socket *items;
+    size_t n;
+    double scale;         /* fd_kinds.scale: sockets each one stands for */
+    bool kept;            /* read in an earlier sweep: of those without a row it is looked whether they still are open */
+    int64_t budget_ns;    /* CPU time for asking names, 0: SOCKETS_BUDGET_NS */
+};
+
+struct socket_doubt {
+    size_t gone;          /* listed ones that were found closed */
+    int64_t err;          /* 90 % half-width of SOCKETS_NO_ROW when not all names were asked for, as in fdkinds.h; else 0 */
+};
+
 /* Puts CONNECTIONS, TCP_ESTABLISHED, TCP_CLOSE_WAIT, TCP_LISTEN, TCP_OTHER, SOCKETS_NO_ROW and UNIX_SOCKETS of the sockets
- * in list[0..n) into v, each times scale (fd_kinds.scale). CONNECTIONS: TCP rows with a peer, in any state; TCP_OTHER: TCP
- * rows in none of the three states named. When this process's namespace could not be read all are METRIC_NA; when the kernel
- * would not name a socket without a row (no permission), SOCKETS_NO_ROW alone is. */
-void sockets_count(struct sockets *s, int pid_dirfd, const struct fd_socket *list, size_t n, double scale, int64_t v[METRIC_N]);
+ * in the list into v, each times its scale. CONNECTIONS: TCP rows with a peer, in any state; TCP_OTHER: TCP rows in none of
+ * the three states named. When this process's namespace could not be read all are METRIC_NA; when the kernel would not name a
+ * socket without a row (no permission), SOCKETS_NO_ROW alone is. */
+void sockets_count(struct sockets *s, int pid_dirfd, const struct socket_list *list, int64_t v[METRIC_N], struct socket_doubt *ret);
 
 /* Histogram of the peers of the TCP sockets in list, "10.0.0.7:443 CLOSE_WAIT", "[2001:db8::1]:443 ESTABLISHED"; v4-mapped
  * addresses as IPv4. A listener counts its clients one by one, since each client has its own port: those are folded to

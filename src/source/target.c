@@ -168,15 +168,14 @@ static bool is_foreign(void *ctx, int32_t pid, int64_t wall_s)
     return false;
 }
 
-/* Which segments a process has open costs a look at each of its descriptors: done when it opened or closed files since, else
- * seldom. (Most programs close the descriptor once the segment is mapped anyway; then its owner tells.) */
+/* Which segments a process has open costs a look at each of its descriptors: done when the kinds saw some and it opened or
+ * closed files since, else seldom. (Most programs close the descriptor once the segment is mapped anyway; then its owner tells.) */
 static void look_for_segments(struct watch *w, struct target *t, struct member *m)
 {
-    if (m->shm_files == m->v[METRIC_FILES] && !watch_turn(w, m, 6 * w->config.kinds_every))
-        return;
     if (m->shm_files == SHM_NEVER)
         shm_user(t->shm, m->dirfd, NULL);
-    shm_open_files(t->shm, m->dirfd, 0, NULL);
+    if (m->kinds_shm != 0 && (m->shm_files != m->v[METRIC_FILES] || watch_turn(w, m, 6 * w->config.kinds_every)))
+        shm_open_files(t->shm, m->dirfd, 0, NULL);
     m->shm_files = m->v[METRIC_FILES];
 }
 

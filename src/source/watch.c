@@ -56,7 +56,7 @@ static void init_containers(struct watch *w)
     vec_init(&w->free_slots, sizeof(uint32_t), max + 16);
     vec_init(&w->order, sizeof(uint32_t), max);
     vec_init(&w->rows, sizeof(struct sample), max + MAX_TARGETS);
-    vec_init(&w->sock_list, sizeof(struct fd_socket), MAX_SOCKETS);
+    socketpool_init(&w->socketpool, MAX_SOCKETS);
     vec_init(&w->pids, sizeof(int32_t), MAX_HOST);
     vec_init(&w->tops, sizeof(struct proctab_entry), MAX_HOST);
     vec_init(&w->holders, sizeof(struct holder), MAX_HOST);
@@ -202,7 +202,7 @@ void watch_close(struct watch *w)
     vec_release(&w->free_slots);
     vec_release(&w->order);
     vec_release(&w->rows);
-    vec_release(&w->sock_list);
+    socketpool_release(&w->socketpool);
     vec_release(&w->pids);
     vec_release(&w->tops);
     vec_release(&w->holders);
