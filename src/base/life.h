@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define PID_UNKNOWN (-1) /* of an imported curve that names no pid; shown as "-", null in JSON */
+
 struct life_key {
     uint8_t boot_id[16]; /* of /proc/sys/kernel/random/boot_id; all zero for imported curves */
     int32_t pid;         /* as seen from our pid namespace; 0: the row of the target as a whole */

@@ -268,7 +268,8 @@ const struct cmd cmd_import = {
     .brief = "bring samples, request counts or events from a CSV file",
     .description =
         "A curve has a column ts (epoch seconds or RFC 3339) and any of pid, start_time, rss_kb, rss_bytes and the names of the "
-        "series; without a header it is epoch_seconds,rss_kb,fds,threads,children. Requests are "
+        "series; without a header it is epoch_seconds,rss_kb,fds,threads,children. Rows that name no pid are one process, whose pid is shown as \"-\" "
+        "(null in JSON). Requests are "
         "ts,endpoint,version,stream,outcome,n,pid, of which all but ts, endpoint and n may be missing under a header. Events are "
         "ts,kind,text.\n"
         "\n"

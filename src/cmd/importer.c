@@ -1,6 +1,6 @@
 /* Rows of a CSV into the store, a chunk at a time.
  *
- * A curve without pid and start_time is one life; its key is {pid 1, start 0}. Values that belong to a target as a whole
+ * A curve without pid and start_time is one life; its key is {PID_UNKNOWN, start 0}. Values that belong to a target as a whole
  * (temp files, shared memory ...) go to the target's own row, pid 0.
  *
  * Requests: lines of one key are summed here and the sum replaces what the store has, so importing a file again gives the
@@ -19,7 +19,6 @@
 #define CHUNK_ROWS 16384
 #define KEYS_MAX (1u << 19)
 #define ENDPOINTS_MAX 500 /* fewer than the store tells apart: it would merge them one by one */
-#define PID_UNKNOWN 1
 
 struct import_curve {
     int32_t pid;

@@ -147,7 +147,8 @@ static json_t *number(int64_t v)
 static json_t *life_json(const struct life_status *l)
 {
     bool running = l->end.cause == LIFE_RUNNING;
-    json_t *o = json_pack("{s:i, s:o, s:o, s:s, s:I, s:s, s:o, s:o, s:o}", "pid", l->pid, "start", cmd_json_time(l->start_ns), "end",
+    json_t *o = json_pack("{s:o, s:o, s:o, s:s, s:I, s:s, s:o, s:o, s:o}", "pid",
+                          l->pid == PID_UNKNOWN ? json_null() : json_integer(l->pid), "start", cmd_json_time(l->start_ns), "end",
                           running ? json_null() : cmd_json_time(l->end.wall_ns), "cause", life_end_name(l->end.cause), "samples",
                           (json_int_t)l->samples, "role", l->role, "start_rss", number(l->first_mem), "end_rss",
                           number(l->last_mem), "fds", number(l->fds));
@@ -231,15 +232,17 @@ static void target_line(const struct status *s, const struct target_status *t)
 
 static void life_line(const struct life_status *l)
 {
-    char start[CLOCK_TEXT_MAX], how[48], first[UNITS_TEXT_MAX], last[UNITS_TEXT_MAX], lasted[UNITS_TEXT_MAX], fds[UNITS_TEXT_MAX], role[256];
+    char pid[16] = "-", start[CLOCK_TEXT_MAX], how[48], first[UNITS_TEXT_MAX], last[UNITS_TEXT_MAX], lasted[UNITS_TEXT_MAX], fds[UNITS_TEXT_MAX], role[256];
     bool running = l->end.cause == LIFE_RUNNING;
     int64_t end = running ? l->last_ns : l->end.wall_ns;
+    if (l->pid != PID_UNKNOWN)
+        str_fmt(pid, sizeof pid, "%d", l->pid);
     str_fmt(how, sizeof how, "%s", life_end_name(l->end.cause));
     if (l->end.cause == LIFE_EXITED)
         str_fmt(how, sizeof how, "exit %d", l->end.exit_code);
     else if (l->end.cause == LIFE_SIGNALED)
         str_fmt(how, sizeof how, "signal %d", l->end.signal);
-    printf("%8d %-20s %8s %-10s %9s %9s %6s  %s\n", l->pid, clock_rfc3339(l->start_ns / NS_PER_S * NS_PER_S, start),
+    printf("%8s %-20s %8s %-10s %9s %9s %6s  %s\n", pid, clock_rfc3339(l->start_ns / NS_PER_S * NS_PER_S, start),
            end == CLOCK_INVALID ? "-" : units_time(end - l->start_ns, lasted), how,
            l->first_mem == METRIC_NA ? "-" : units_bytes((double)l->first_mem, first),
            l->last_mem == METRIC_NA ? "-" : units_bytes((double)l->last_mem, last),

@@ -155,7 +155,8 @@ static json_t *life_json(const struct series_life *l)
     enum metric_id m = l->first[METRIC_RSS] != METRIC_NA ? METRIC_RSS : METRIC_RSS_ANON;
     bool runs = l->end.cause == LIFE_RUNNING;
 
-    return json_pack("{s:i, s:o, s:o, s:s, s:o, s:o, s:I, s:b, s:s}", "pid", (int)l->key.pid, "start", time_of(l->start_ns), "end",
+    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:I, s:b, s:s}", "pid",
+                     l->key.pid == PID_UNKNOWN ? json_null() : json_integer(l->key.pid), "start", time_of(l->start_ns), "end",
                      runs ? json_null() : time_of(l->end.wall_ns), "cause", life_end_name(l->end.cause), "start_rss", value_or_null(l->first[m]),
                      "end_rss", value_or_null(l->last[m]), "samples", (json_int_t)l->samples, "root", l->root, "role", l->role);
 }

@@ -38,6 +38,9 @@ def test_curve_without_header(cli):
     assert (done["kind"], done["rows"], done["bad"]) == ("curve", 5000, 0)
     [life] = cli.json("status", "api")["lives"]
     assert life["samples"] == 5000 and life["fds"] == 20 + 4999 % 3
+    assert life["pid"] is None  # the file names none, and none is made up
+    assert cli.run("status", "api").stdout.split("\n")[-2].split()[0] == "-"
+    assert cli.json("diagnose", "api", status=3)["lives"][0]["pid"] is None
     cli.run("store", "verify")
 
 

@@ -59,14 +59,16 @@ static void totals(const struct top_view *v, const struct top_rows *rows, struct
 
 static void process_line(const struct top_view *v, const struct top_row *r, bool selected, struct buf *out)
 {
-    char line[LINE_MAX_BYTES], spark[3 * SPARK + 1], cpu[16] = "-";
+    char line[LINE_MAX_BYTES], spark[3 * SPARK + 1], cpu[16] = "-", pid[16] = "-";
     char a[UNITS_TEXT_MAX], g[UNITS_TEXT_MAX], f[UNITS_TEXT_MAX], s[UNITS_TEXT_MAX], t[UNITS_TEXT_MAX], c[UNITS_TEXT_MAX];
     int64_t anon = r->v[METRIC_RSS_ANON];
     bool grown = anon != METRIC_NA && r->first_anon != METRIC_NA;
     term_sparkline(r->history, r->nhistory, SPARK, spark);
     if (!isnan(r->cpu_pct))
         str_fmt(cpu, sizeof cpu, "%.1f", r->cpu_pct);
-    str_fmt(line, sizeof line, "%c%7d %6s %9s %9s %6s %5s %5s %4s  %s%*s  %s", selected ? '>' : ' ', r->pid, cpu, bytes(anon, anon >= 0, a),
+    if (r->pid != PID_UNKNOWN)
+        str_fmt(pid, sizeof pid, "%d", r->pid);
+    str_fmt(line, sizeof line, "%c%7s %6s %9s %9s %6s %5s %5s %4s  %s%*s  %s", selected ? '>' : ' ', pid, cpu, bytes(anon, anon >= 0, a),
             bytes(anon - r->first_anon, grown, g), count(r->v[METRIC_FDS], f), count(r->v[METRIC_SOCKETS], s),
             count(r->v[METRIC_THREADS], t), count(r->v[METRIC_CHILDREN], c), spark, SPARK - (int)str_width(spark), "", r->what);
     put_line(v, out, selected ? TERM_BOLD : TERM_PLAIN, line);
