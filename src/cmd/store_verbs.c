@@ -142,7 +142,8 @@ static const char *const info_examples[] = {
 const struct cmd cmd_store_info = {
     .name = "store info",
     .brief = "sizes and tiers of the store",
-    .description = "Bytes on disk, what is in the store, and how many rows each tier holds for which span: one for each sample of a process, and one for each sweep of a target as a whole.",
+    .description = "Bytes on disk, what is in the store, and how many rows each tier holds for which span: "
+                   "one for each sample of a process, and one for each sweep of a target as a whole.",
     .examples = info_examples,
     .run = info_run,
 };

@@ -360,7 +360,8 @@ static void test_too_many_events_and_gaps(void **state)
     for (size_t i = 1; i < s->gaps.n; i++)
         assert_true(g[i].from_ns > g[i - 1].to_ns);
     e = s->events.items;
-    assert_true(e[s->events.n - 1].ts_ns == AT(3 * SERIES_GAPS_MAX - 1) && e[0].ts_ns == e[s->events.n - 1].ts_ns - (int64_t)(s->events.n - 1) * NS_PER_S);
+    assert_true(e[s->events.n - 1].ts_ns == AT(3 * SERIES_GAPS_MAX - 1));
+    assert_true(e[0].ts_ns == AT(3 * SERIES_GAPS_MAX - (int)s->events.n)); /* none between is missing */
     series_free(s);
 }
 
@@ -408,6 +409,7 @@ static void test_out_of_memory(void **state)
 }
 
 HARNESS_MAIN(CASE(test_sum_over_a_tree), CASE(test_restarts_make_epochs), CASE(test_a_recycled_pid_is_no_parent), CASE(test_bins),
-             CASE(test_requests_are_cumulative), CASE(test_requests_without_end), CASE(test_nothing_at_all), CASE(test_load), CASE(test_too_many_lives), CASE(test_texts_are_cut_to_text),
+             CASE(test_requests_are_cumulative), CASE(test_requests_without_end), CASE(test_nothing_at_all), CASE(test_load), CASE(test_too_many_lives),
+             CASE(test_texts_are_cut_to_text),
              CASE(test_too_many_events_and_gaps), CASE(test_gaps_of_all_times), CASE(test_samples_are_of_processes),
              CASE(test_out_of_memory))

@@ -118,6 +118,8 @@ struct watch {
     struct proctab tab;
     struct events *events;
     struct oomlog oomlog;
+    int64_t oom_wait_ns;        /* when the log was waited for last; 0: never */
+    int oom_tries;              /* milliseconds waited for it since */
     struct cgroup_mounts mounts;
     bool has_mounts, has_own_cgroup;
     struct cgroup own_cgroup;
@@ -126,8 +128,6 @@ struct watch {
     struct vec free_slots;      /* of uint32_t */
     struct vec order;           /* of uint32_t: LIVE members by life id */
     struct map by_pid;          /* pid to slot */
-    int64_t oom_wait_ns;        /* when the log was waited for last; 0: never */
-    int oom_tries;              /* milliseconds waited for it since */
     struct vec rows;            /* of struct sample */
     struct socketpool socketpool;
     struct vec pids;            /* of int32_t: scratch */

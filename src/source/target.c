@@ -151,7 +151,6 @@ static void read_tmpdirs(struct watch *w, struct target *t, const struct member 
         say_uncounted(w, t, r, &err, &t->said_tmp);
     if (r < 0 || count.at_least)
         return;
-    }
     t->v[METRIC_TMPFILES] = count.files;
     t->v[METRIC_TMP_BYTES] = count.bytes;
 }
@@ -181,9 +180,9 @@ static void look_for_segments(struct watch *w, struct target *t, struct member *
 
 static void read_shm(struct watch *w, struct target *t, const struct member *window_member)
 {
-    struct err err = { 0 };
     struct foreign foreign = { w, t };
     struct shm_count count;
+    struct err err = { 0 };
     const uint32_t *order = w->order.items;
 
     for (size_t i = 0; i < w->order.n; i++) {

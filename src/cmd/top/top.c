@@ -35,7 +35,8 @@ static int refresh(struct top *t, struct err *err)
 
 static json_t *row_json(const struct top_row *r)
 {
-    json_t *o = json_pack("{s:s, s:o, s:s, s:o}", "target", r->target, "pid", r->pid == PID_UNKNOWN ? json_null() : json_integer(r->pid), "role", r->what, "cpu_pct",
+    json_t *o = json_pack("{s:s, s:o, s:s, s:o}", "target", r->target, "pid",
+                          r->pid == PID_UNKNOWN ? json_null() : json_integer(r->pid), "role", r->what, "cpu_pct",
                           isnan(r->cpu_pct) ? json_null() : json_real(r->cpu_pct));
     for (int m = 0; o && m < METRIC_N; m++)
         if (r->v[m] != METRIC_NA)
