@@ -141,6 +141,7 @@ class Counting(unittest.TestCase):
             log = pathlib.Path(folder, "testlog.json")
             log.write_text("".join(json.dumps({"name": "t", **row}) + "\n" for row in rows))
             count = self.test.count_meson(log)
+            self.skipped = count.skipped
             return count.passed, count.failed
 
     def test_meson(self):
@@ -151,6 +152,11 @@ class Counting(unittest.TestCase):
         self.assertEqual(self.meson(ok, {"result": "FAIL", "stdout": "harness: 3 passed, 0 failed\n"}), (8, 1))  # a leak at exit
         self.assertEqual(self.meson(ok, {"result": "TIMEOUT", "stdout": ""}), (5, 1))
         self.assertEqual(self.meson(ok, {"result": "OK", "stdout": "harness: 0 passed, 0 failed\n"}), (5, 1))
+
+    def test_meson_skipped(self):
+        self.assertEqual(self.meson({"result": "OK", "stdout": "harness: 5 passed, 0 failed, 2 skipped\n"}), (5, 0))
+        self.assertEqual(self.skipped, 2)
+        self.assertEqual(self.meson({"result": "OK", "stdout": "harness: 0 passed, 0 failed, 2 skipped\n"}, {"result": "OK", "stdout": ""}), (1, 0))
 
     def test_meson_that_ran_nothing(self):
         self.assertEqual(self.meson(), (0, 1))

@@ -146,7 +146,7 @@ static int read_boot(struct store *s, int64_t word, uint8_t out[16], struct err 
 
 int life_read(struct store *s, const struct rows *r, struct life_full *ret, struct err *err)
 {
-    char text[WORD_MAX + 1];
+    char text[WORD_MAX + 1] = ""; /* stays so when a row cannot be read */
     struct cursor c = {0};
     struct life_full *l = ret;
     life_init(l, rows_int(r, 0));

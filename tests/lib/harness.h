@@ -28,12 +28,16 @@ struct harness_case {
         return harness_main(argc, argv, cases, sizeof cases / sizeof cases[0]); \
     }
 
-/* Runs all cases, or those whose name contains argv[1]; prints cmocka's lines; 0 when all passed. */
+/* Runs all cases, or those whose name contains argv[1]; prints cmocka's lines, then
+ * "harness: N passed, N failed, N skipped"; 0 when none failed and there was one to run. */
 int harness_main(int argc, char **argv, const struct harness_case *cases, size_t n);
 
 /* Calls fn(ctx) again and again, failing its 1st, 2nd, 3rd ... allocation, until it ends without having hit the armed
  * failure. Each time: fn must return 0 or LT_ENOMEM, and leave no live block. Fails the case otherwise. */
 void harness_sweep_allocs(int (*fn)(void *ctx), void *ctx);
+
+/* How long run_case() waits for what goes by itself, like a joined thread's entry in /proc; 5 s unless set. */
+extern int64_t harness_settle_ns;
 
 /* A fresh folder under TMPDIR, removed with its content at the end of the case. */
 const char *harness_tmpdir(void);
