@@ -10,14 +10,15 @@
  * deleted file whose link ends in " (deleted)"    also counted under file; memfds; a file really named so counts too
  * anon    anything else                           "anon_inode:[eventpoll]", "pidfd:[7]", "net:[4026531840]"
  *
- * Exact or estimated, within a budget of CPU time (no call here waits for anything). Few descriptors of a known count are
- * read by number, from 0 up until all are found, the folder being asked for the next one where one is missing: most tables are
- * dense, and it need not be listed. When listing the folder is foreseen to take less than half of the budget, the links of the listed descriptors are read in random order: all of them (exact, err 0), or
- * those the time sufficed for. Above, the range of numbers is cut into equal parts and one random number is tried in each, in
- * rounds that each cover the whole range, until the time is spent: a process with 20,000 descriptors costs no more than one
+ * Exact or estimated, within a budget of CPU time (no call here waits for anything). Few descriptors of a known count
+ * are read by number, from 0 up until all are found, the folder being asked for the next one where one is missing: most
+ * tables are dense, and it need not be listed. When listing the folder is foreseen to take less than half of the
+ * budget, the links of the listed descriptors are read in random order: all of them (exact, err 0), or those the time
+ * sufficed for. Above, the range of numbers is cut into equal parts and one random number is tried in each, in rounds
+ * that each cover the whole range, until the time is spent: a process with 20,000 descriptors costs no more than one
  * with 2,000. The shares of those read are scaled to the count. err is the 90 % half-width of the widest kind, in
- * descriptors: 1.645 * sqrt(p (1 - p) / n~) * count, p = (hits + 1.35) / n~, n~ = n + 2.71 (Agresti and Coull 1998); of a
- * list, times sqrt((count - n) / (count - 1)).
+ * descriptors: 1.645 * sqrt(p (1 - p) / n~) * count, p = (hits + 1.35) / n~, n~ = n + 2.71 (Agresti and Coull 1998); of
+ * a list, times sqrt((count - n) / (count - 1)).
  */
 #ifndef LT_SOURCE_FDKINDS_H
 #define LT_SOURCE_FDKINDS_H

@@ -6,6 +6,7 @@
 
 #include "source/engine.h"
 #include "source/listeners.h"
+#include "source/namespace.h"
 
 #define MAX_LIVES 32768
 #define MAX_TARGETS 1024
@@ -137,6 +138,15 @@ static int open_parts(struct watch *w, struct err *err)
     return 0;
 }
 
+/* The kernel's log names pids of the initial pid namespace, whose inode number is fixed (PROC_PID_INIT_INO). In any other
+ * the names would be of strangers: there the group's counter has to tell. */
+static bool log_means_our_pids(void)
+{
+    uint64_t ino;
+
+    return namespace_own_inode("pid", &ino, NULL) == 0 && ino == UINT64_C(0xeffffffc);
+}
+
 int watch_open(struct watch **ret, const struct watch_config *config, const struct watch_sink *sink, struct err *err)
 {
     struct watch *w = mem_zalloc(1, sizeof *w);
@@ -148,7 +158,7 @@ int watch_open(struct watch **ret, const struct watch_config *config, const stru
     w->sink = *sink;
     defaults(&w->config);
     init_containers(w);
-    oomlog_open(&w->oomlog, "/dev/kmsg");
+    oomlog_open(&w->oomlog, log_means_our_pids() ? "/dev/kmsg" : ""); /* "": none */
     w->tab.folder_fd = -1;
     w->fd_all = raise_fd_limit();
     spare_fds(w);
