@@ -77,6 +77,9 @@ struct member {
     struct socketspan sockets;  /* its sockets in watch.socketpool, as of kinds_sweep */
     double sockets_scale;
     int64_t pages, pages_shared; /* resident, and of it file and shared, by statm of this sweep */
+    int64_t size;               /* of its address space, pages */
+    bool size_moved;            /* since its threads were counted */
+    bool threads_owed;          /* it ran since then */
     bool no_memory;             /* statm of this sweep was all zeros */
     int64_t v[METRIC_N];
 };

@@ -3,6 +3,8 @@
 
 #include "source/engine.h"
 
+#define THREADS_EVERY 6         /* sweeps between two counts of threads while the address space keeps its size */
+
 /* When the CPU clock of a process has not moved, no thread of it ran: its descriptors, threads and faults are as they were,
  * and only statm, which others can change (reclaim), is read. Descriptors shared with another process (CLONE_FILES) are the
  * exception: the count is refreshed with stat, at the lower rate. */
@@ -15,7 +17,7 @@ static bool ran_since(const struct watch *w, const struct member *m, int64_t *re
 /* stat: parent and end when there is a reason; faults, which only grow and judge nothing, at the lower rate. */
 static bool stat_due(const struct watch *w, const struct member *m, bool ran)
 {
-    return m->stat_due || m->alone || !w->own_proc || watch_turn(w, m, watch_every(w, ran ? 2 : 6));
+    return m->stat_due || m->alone || !w->own_proc || watch_turn(w, m, watch_every(w, ran ? 3 : 6));
 }
 
 /* A directory fd of the member: the kept one, or one for now (*temp, the caller's) whose start is checked (E1). */
@@ -65,6 +67,8 @@ static void put_memory(const struct watch *w, struct member *m, const struct pro
 {
     int64_t shared = MIN(s->shared, s->resident);
 
+    m->size_moved |= s->size != m->size;
+    m->size = s->size;
     m->pages = s->resident;
     m->pages_shared = shared;
     m->v[METRIC_RSS] = s->resident * w->page;
@@ -104,6 +108,7 @@ static void take_stat(struct watch *w, struct member *m, const struct proc_stat 
     m->v[METRIC_MINFLT] = (int64_t)st->minflt;
     m->v[METRIC_MAJFLT] = (int64_t)st->majflt;
     m->v[METRIC_THREADS] = st->threads;
+    m->threads_owed = false;
     m->pgrp = st->pgrp;
     m->sid = st->sid;
     if (st->ppid != m->ppid)
@@ -145,12 +150,23 @@ static int read_counts(const struct watch *w, struct member *m, int dirfd, int64
         return r;
     if (r < 0)
         m->v[METRIC_FDS] = METRIC_NA;
-    if (m->stat_sweep != w->sweep) { /* stat has told in this sweep otherwise */
-        r = procfs_threads(dirfd, m->task_fd, &m->v[METRIC_THREADS]);
-        if (r < 0 && r != LT_GONE)
-            m->v[METRIC_THREADS] = METRIC_NA;
-    }
     m->v[METRIC_CPU_NS] = MAX(m->v[METRIC_CPU_NS], cpu_ns);
+    return 0;
+}
+
+/* A new thread needs a stack: the address space grows, unless one of an ended thread is used again. */
+static bool threads_due(const struct watch *w, const struct member *m)
+{
+    return m->threads_owed && (m->size_moved || w->config.kinds_every == 1 || watch_turn(w, m, THREADS_EVERY));
+}
+
+static int read_threads(struct member *m, int dirfd)
+{
+    int r = procfs_threads(dirfd, m->task_fd, &m->v[METRIC_THREADS]);
+
+    if (r < 0)
+        m->v[METRIC_THREADS] = METRIC_NA;
+    m->threads_owed = m->size_moved = false;
     return r == LT_GONE ? r : 0;
 }
 
@@ -167,6 +183,8 @@ static int read_through(struct watch *w, struct member *m, bool ran, int64_t cpu
     if (dirfd < 0)
         return dirfd;
     r = ran ? read_counts(w, m, dirfd, cpu_ns) : 0;
+    if (r == 0 && threads_due(w, m))
+        r = read_threads(m, dirfd);
     return r == 0 ? read_memory(w, m, dirfd) : r;
 }
 
@@ -177,6 +195,7 @@ int reading_quick(struct watch *w, struct member *m)
     int r;
 
     m->stat_due = stat_due(w, m, ran);
+    m->threads_owed |= ran;
     r = read_through(w, m, ran || m->stat_due, cpu_ns);
     if (r == 0 && m->no_memory && m->stat_sweep != w->sweep) {
         /* A zombie, or its first thread has ended while others run: stat tells. */

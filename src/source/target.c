@@ -78,6 +78,15 @@ static void say_found(struct watch *w, struct target *t)
         }
 }
 
+static void say_waiting(struct watch *w, const struct target *t)
+{
+    if (t->sel.kind == SELECT_PORT)
+        watch_note(w, t, "waiting", "nobody listens on port %u in our own network namespace yet; it is looked for at every sweep. Inside "
+                   "of containers it is not: name what runs there by cgroup:PATH, unit:NAME or cmd:REGEX", (unsigned)t->sel.port);
+    else
+        watch_note(w, t, "waiting", "nothing matches %.100s yet; it is looked for at every sweep", t->sel.text);
+}
+
 void target_presence(struct watch *w)
 {
     VEC_EACH (struct target, t, &w->targets) {
@@ -89,7 +98,7 @@ void target_presence(struct watch *w)
             watch_note(w, t, "gone", t->sel.kind == SELECT_PID ? "its process has ended and does not come back"
                                                                : "no process left; it is looked for at every sweep");
         else if (!present && !t->said_waiting && !t->said_ambiguous)
-            watch_note(w, t, "waiting", "nothing matches %.100s yet; it is looked for at every sweep", t->sel.text);
+            say_waiting(w, t);
         t->said_waiting |= !present;
         t->present = present;
     }

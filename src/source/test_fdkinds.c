@@ -281,6 +281,40 @@ static void test_sparse_numbers(void **state)
     fdkinds_free(r);
 }
 
+static void open_with_gaps(void)
+{
+    static const int numbers[] = { 3, 5, 6, 9, 40, 41, 300, 999 };
+    int s = socket(AF_INET, SOCK_DGRAM, 0);
+
+    check(dup2(s, 900) == 900);
+    close(s);
+    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+        check(dup2(i % 2 ? 900 : 0, numbers[i]) == numbers[i]);
+}
+
+/* Few descriptors of a known count are read by number: gaps hide none, and neither does a count that is too high or too low. */
+static void test_gaps(void **state)
+{
+    struct fdkinds *r;
+    struct fd_kinds truth, k;
+
+    (void)state;
+    assert_int_equal(fdkinds_new(&r), 0);
+    struct child c = child_start(open_with_gaps);
+    assert_int_equal(fdkinds_read(r, c.dir, -1, PLENTY, &truth, NULL, NULL, NULL), 0);
+    assert_int_equal(truth.sockets, 5);
+    for (int64_t known = truth.fds - 1; known <= truth.fds + 5; known++) {
+        assert_int_equal(fdkinds_read(r, c.dir, known, PLENTY, &k, NULL, NULL, NULL), 0);
+        assert_true(k.exact);
+        assert_int_equal(k.err, 0);
+        assert_int_equal(k.fds, MIN(known, truth.fds));
+        if (known >= truth.fds)
+            assert_memory_equal(&k, &truth, sizeof k);
+    }
+    child_stop(&c);
+    fdkinds_free(r);
+}
+
 static void test_full_list_says_what_is_lost(void **state)
 {
     struct fdkinds *r;
@@ -434,6 +468,6 @@ static void test_no_allocation_when_warm(void **state)
     fdkinds_free(r);
 }
 
-HARNESS_MAIN(CASE(test_exact_kinds), CASE(test_estimate_states_its_error), CASE(test_sample_of_a_list), CASE(test_sparse_numbers),
+HARNESS_MAIN(CASE(test_exact_kinds), CASE(test_estimate_states_its_error), CASE(test_sample_of_a_list), CASE(test_sparse_numbers), CASE(test_gaps),
              CASE(test_full_list_says_what_is_lost), CASE(test_gone), CASE(test_denied), CASE(test_paths_are_folded),
              CASE(test_sampled_paths_are_scaled), CASE(test_no_allocation_when_warm))

@@ -582,6 +582,63 @@ static void test_too_many_rows_is_not_a_count(void **state)
     close(dir);
 }
 
+/* Names are asked for within a budget: the rest is taken to be alike, and it is said how far off that may be. */
+static void test_names_have_a_budget(void **state)
+{
+    enum { N = 90 }; /* two in three are IP sockets */
+    struct sockets *s;
+    struct vec list;
+    struct socket_doubt doubt;
+    struct sockets_stats st;
+    int64_t v[METRIC_N];
+    int dir = open_self();
+
+    (void)state;
+    vec_init(&list, sizeof(struct fd_socket), N);
+    for (int i = 0; i < N; i++)
+        put(&list, i % 3 ? socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) : socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0));
+    assert_int_equal(sockets_new(&s, 0, NULL), 0);
+    assert_int_equal(sockets_want(s, dir, NULL), 0);
+    sockets_count(s, dir, &(struct socket_list){ list.items, list.n, 2, false, 1 }, v, &doubt);
+    sockets_stats(s, &st);
+    assert_true(st.names_asked > 0 && st.names_asked < N / 2);
+    assert_true(doubt.err > 0);
+    assert_in_range(v[METRIC_SOCKETS_NO_ROW], MAX(2 * N * 2 / 3 - doubt.err, INT64_C(0)), 2 * N * 2 / 3 + doubt.err);
+    just_count(s, dir, list.items, list.n, 2, v); /* time enough: exact */
+    assert_int_equal(v[METRIC_SOCKETS_NO_ROW], 2 * N * 2 / 3);
+    sockets_free(s);
+    close_all(&list);
+    close(dir);
+}
+
+/* Of a kept list, what is no more counts nowhere and is told, also when its name is known. */
+static void test_kept_list(void **state)
+{
+    struct sockets *s;
+    struct vec list;
+    struct socket_doubt doubt;
+    int64_t v[METRIC_N];
+    int dir = open_self(), fds[4];
+
+    (void)state;
+    vec_init(&list, sizeof(struct fd_socket), ARRAY_SIZE(fds));
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        put(&list, fds[i]);
+    }
+    assert_int_equal(sockets_new(&s, 0, NULL), 0);
+    count(s, dir, &list, 1, v);
+    assert_int_equal(v[METRIC_SOCKETS_NO_ROW], 4);
+    close(fds[0]);
+    sockets_count(s, dir, &(struct socket_list){ list.items, list.n, 1, true, 0 }, v, &doubt);
+    assert_int_equal(doubt.gone, 1);
+    assert_int_equal(v[METRIC_SOCKETS_NO_ROW], 3);
+    sockets_free(s);
+    vec_remove_unordered(&list, 0);
+    close_all(&list);
+    close(dir);
+}
+
 static void test_no_allocation_when_warm(void **state)
 {
     struct sockets *s;
@@ -656,5 +713,5 @@ static void test_parse_text(void **state)
 HARNESS_MAIN(CASE(test_states_v4), CASE(test_states_v6), CASE(test_other_families_are_not_no_row), CASE(test_closed_meanwhile),
              CASE(test_mptcp), CASE(test_peers), CASE(test_v4_mapped_peer_is_ipv4), CASE(test_listeners),
              CASE(test_udp_listener), CASE(test_other_namespace), CASE(test_fallback_without_permission),
-             CASE(test_too_many_rows_is_not_a_count), CASE(test_no_allocation_when_warm), CASE(test_out_of_memory),
+             CASE(test_too_many_rows_is_not_a_count), CASE(test_names_have_a_budget), CASE(test_kept_list), CASE(test_no_allocation_when_warm), CASE(test_out_of_memory),
              CASE(test_parse_text))

@@ -58,6 +58,7 @@ static void test_follows_changes(void **state)
     int64_t fds, sockets, anon, children[3];
 
     (void)state;
+    puppet_does(&p, 'w'); /* it stands: what it inherited is closed */
     witness_add_pid(t, p.pid);
     witness_sweep(t);
     witness_sweep(t);

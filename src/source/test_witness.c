@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -361,9 +362,59 @@ static int64_t open_many(bool sockets)
     return n;
 }
 
+static int one_file = -1;
+
+static int64_t open_one(void)
+{
+    one_file = open("/dev/null", O_RDONLY);
+    return one_file >= 0 ? 0 : -1;
+}
+
+static int64_t exchange_one(void)
+{
+    close(one_file);
+    return eventfd(0, 0) == one_file ? 0 : -1;
+}
+
+static int client = -1, server = -1;
+
+static int64_t connect_itself(void)
+{
+    static struct sockaddr_in a = { .sin_family = AF_INET };
+    static int listener = -1;
+    socklen_t size = sizeof a;
+
+    if (listener < 0) {
+        a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        listener = socket(AF_INET, SOCK_STREAM, 0);
+        if (bind(listener, (struct sockaddr *)&a, sizeof a) < 0 || listen(listener, 8) < 0 ||
+            getsockname(listener, (struct sockaddr *)&a, &size) < 0)
+            return -errno;
+    } else {
+        close(client);
+        close(server);
+    }
+    client = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(client, (struct sockaddr *)&a, sizeof a) < 0 || (server = accept(listener, NULL, NULL)) < 0)
+        return -errno;
+    return 0;
+}
+
+static int64_t start_thread(void)
+{
+    pthread_t thread;
+
+    return pthread_create(&thread, NULL, stay, NULL);
+}
+
 static int64_t act(char what)
 {
     switch (what) {
+    case 'i': return start_thread();
+    case 'k': return open_one();
+    case 'x': return exchange_one();
+    case 'c': return connect_itself();
+    case 'h': return shutdown(server, SHUT_WR);
     case 'f': return fork_child(false, false);
     case 'S': return fork_child(true, false);
     case 'z': return fork_child(false, true);

@@ -57,7 +57,10 @@ struct watch_stats witness_stats(const struct witness *t);
  *   S  as f, the child leads a new session          D  as d, in a new session
  *   l  listen on a TCP port of 127.0.0.1 with SO_REUSEPORT: the port (p: on the one whose two bytes follow)
  *   L  fork two children that listen on one port, each with a socket of its own: the port
- *   q  exit with 7 (no answer)
+ *   i  start a thread that stays: 0                 k  open a file: 0
+ *   x  close that file and open an eventfd: 0
+ *   c  connect to itself by TCP, the two ends of the connection before closed first: 0
+ *   h  shut the accepted end down for writing: 0    q  exit with 7 (no answer)
  * It ends when the test does. */
 struct puppet { pid_t pid; int to, from; };
 struct puppet puppet_start(void);
