@@ -31,9 +31,13 @@ int lock_take(struct store *s, struct err *err)
     char path[4200], text[32];
     if (lock_path(s->path, path, sizeof path))
         return err_set(err, LT_EUSAGE, "store %s: the path is too long", s->path);
-    _cleanup_fd_ int fd = fd_open(AT_FDCWD, path, O_RDWR | O_CREAT, 0600);
+    /* No link is followed: we may be root in a folder of somebody else's, and the file is emptied below. */
+    _cleanup_fd_ int fd = fd_open(AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0)
         return file_error(s, err, -fd, "cannot make its lock file");
+    struct stat st;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1)
+        return err_set(err, LT_EPERM, "store %s: %s is no plain file; remove it or choose another --db", s->path, path);
     struct flock lock = whole(F_WRLCK);
     if (fcntl(fd, F_OFD_SETLK, &lock) < 0) {
         if (errno != EAGAIN && errno != EACCES)

@@ -30,8 +30,9 @@ static void note_dropped(struct queue *q, int64_t ts_ms)
 }
 
 /* Frees at least `want` bytes by dropping sweeps and histograms from the front. A sweep cannot be read without those
- * before it, so once one goes, all up to the next key go. */
-static void make_room(struct queue *q, size_t want)
+ * before it, so once one goes, all up to the next key go. True when that reached the end of the queue: the next sweep
+ * then has nothing to differ from. */
+static bool make_room(struct queue *q, size_t want)
 {
     size_t at = 0, keep = 0, freed = 0;
     char *p = q->records.p;
@@ -61,6 +62,7 @@ static void make_room(struct queue *q, size_t want)
     q->records.len = keep;
     if (keep < at)
         p[keep] = '\0';
+    return chain_cut;
 }
 
 int queue_put(struct store *s, enum record_type type, const void *a, size_t alen, const void *b, size_t blen, struct err *err)
@@ -68,8 +70,10 @@ int queue_put(struct store *s, enum record_type type, const void *a, size_t alen
     struct queue *q = &s->w.queue;
     struct record head = {.len = (uint32_t)(alen + blen), .type = type};
     size_t size = sizeof head + alen + blen;
-    if (q->records.len + size > q->max) /* an eighth at a time, or every sweep would move the whole queue */
-        make_room(q, MAX(q->max / 8, size));
+    if (q->records.len + size > q->max && make_room(q, MAX(q->max / 8, size))) /* an eighth, or every sweep would move it all */
+        s->w.since_key = SWEEP_KEY_EVERY;
+    if (type == RECORD_SWEEP && s->w.since_key >= SWEEP_KEY_EVERY && *(const char *)b != SWEEP_KEY)
+        return LT_TORN; /* the sweep it differs from has just gone */
     int rc = buf_reserve(&q->records, size);
     if (rc)
         return err_set(err, rc, "store %s: the queue in memory is full; make room on the disk", s->path);

@@ -315,6 +315,58 @@ static void test_full_disk(void **state)
     shim_remove();
 }
 
+/* A queue that holds fewer sweeps than stand between two keys is cut up to its end again and again: what follows must not
+ * be read as differing from a sweep it does not differ from. */
+static void test_short_queue_keeps_values_right(void **state)
+{
+    (void)state;
+    struct store *s;
+    int64_t target, ids[20];
+    shim_install();
+    struct store_config config = {.queue_max_bytes = 6 << 10};
+    OK(store_open(&s, test_path("short.db"), STORE_WATCH, &config, &err));
+    OK(store_target(s, "api", "pid:1", &target, &err));
+    for (int k = 0; k < 20; k++) {
+        struct life_info info = test_life(target, 100 + k);
+        OK(store_life_begin(s, &info, &ids[k], &err));
+        OK(store_commit(s, &err));
+    }
+    for (int64_t i = 0; i < 400; i++) {
+        shim_full(i % 100 >= 20); /* room now and then */
+        OK(put_sweep_at(s, ids, 20, i, &err));
+        store_commit(s, &err);
+    }
+    shim_full(false);
+    OK(store_commit(s, &err));
+    for (int k = 0; k < 20; k++) {
+        struct check c = {.id = ids[k], .holes = true};
+        OK(store_each_point(s, ids[k], INT64_MIN, INT64_MAX, 0, check_point, &c, &err));
+        assert_int_equal(c.next, 400);
+        assert_true(c.n >= 80 && c.n < 400);
+    }
+    OK(store_verify(s, print_line, NULL, &err));
+    OK(store_close(s, &err));
+    shim_remove();
+}
+
+static void test_lock_file_is_no_link(void **state)
+{
+    (void)state;
+    struct store *s;
+    char lock[4200], other[4200];
+    str_copy(other, sizeof other, test_path("precious"));
+    assert_int_equal(fd_write_file(other, "keep", 4), 0);
+    str_fmt(lock, sizeof lock, "%s-watch", test_path("linked.db"));
+    assert_int_equal(symlink(other, lock), 0);
+    assert_true(store_open(&s, test_path("linked.db"), STORE_WATCH, NULL, &err) < 0);
+    assert_int_equal(unlink(lock), 0);
+    assert_int_equal(link(other, lock), 0);
+    assert_int_equal(store_open(&s, test_path("linked.db"), STORE_WATCH, NULL, &err), LT_EPERM);
+    char text[8];
+    assert_int_equal(fd_read_at(AT_FDCWD, other, text, sizeof text), 4);
+    assert_string_equal(text, "keep");
+}
+
 static char ballast[700];
 
 /* Fills the file system to its last block, or gives the room back. */
@@ -419,5 +471,5 @@ static void test_sqlites_memory_is_short(void **state)
     assert_int_equal(sqlite3_config(SQLITE_CONFIG_MALLOC, &was), SQLITE_OK);
 }
 
-HARNESS_MAIN(CASE(test_every_io_fails_once), CASE(test_the_disk_fails_for_good), CASE(test_full_disk), CASE(test_full_tmpfs),
+HARNESS_MAIN(CASE(test_every_io_fails_once), CASE(test_the_disk_fails_for_good), CASE(test_full_disk), CASE(test_short_queue_keeps_values_right), CASE(test_lock_file_is_no_link), CASE(test_full_tmpfs),
              CASE(test_our_memory_is_short), CASE(test_sqlites_memory_is_short))

@@ -96,6 +96,7 @@ int store_life_begin(struct store *s, const struct life_info *info, int64_t *ret
     if (rc)
         return rc;
     int64_t id = s->w.next_life;
+    size_t lives = s->w.lives.n;
     rc = life_find(s, info, 1, &full, NULL);
     if (!rc)
         rc = resume(s, id = full.id, &l, err);
@@ -105,8 +106,11 @@ int store_life_begin(struct store *s, const struct life_info *info, int64_t *ret
         err_set(err, rc, "store %s: cannot look for a life: %s", s->path, err_sentence(rc));
     if (!rc)
         rc = queue_put(s, RECORD_LIFE, &id, sizeof id, info, sizeof *info, err);
-    if (rc)
+    if (rc) {
+        if (s->w.lives.n > lives) /* added just now: the next try begins anew */
+            live_remove(s, id);
         return rc;
+    }
     l->begun = true;
     if (id == s->w.next_life)
         s->w.next_life++;
@@ -147,8 +151,7 @@ int store_life_end(struct store *s, int64_t life_id, const struct life_end *end,
     if (rc)
         return err_set(err, LT_ENOMEM, "store %s: out of memory", s->path);
     rc = queue_put(s, RECORD_LIFE_END, b.p, b.len, "", 0, err);
-    if (!rc)
-        live_remove(s, life_id);
+    live_remove(s, life_id); /* queued or not, it is over: kept, it would stay for ever */
     return rc;
 }
 
@@ -270,6 +273,20 @@ static int put_time_gap(struct store *s, int64_t ts, struct err *err)
     return store_put_gap(s, ns_of(s->w.stored_ms), ns_of(ts), "no watch was running", err);
 }
 
+/* Codes the sweep and queues it. LT_TORN: the sweep it differs from went while room was made; coded again it is a key. */
+static int put_coded(struct store *s, const struct sweep *sweep, size_t n, int64_t ts, struct err *err)
+{
+    enum sweep_kind kind = s->w.since_key >= SWEEP_KEY_EVERY ? SWEEP_KEY : SWEEP_DELTA;
+    buf_clear(&s->w.encoded);
+    int rc = encode(s, sweep, n, kind);
+    if (rc)
+        return err_set(err, rc, "store %s: a sweep of %zu lives: %s", s->path, sweep->n, err_sentence(rc));
+    rc = queue_put(s, RECORD_SWEEP, &ts, sizeof ts, s->w.encoded.p, s->w.encoded.len, err);
+    if (!rc)
+        account(s, sweep, n, kind, ts);
+    return rc;
+}
+
 int store_put_sweep(struct store *s, const struct sweep *sweep, struct err *err)
 {
     size_t n;
@@ -277,19 +294,13 @@ int store_put_sweep(struct store *s, const struct sweep *sweep, struct err *err)
     if (rc)
         return rc;
     int64_t ts = ms_of(sweep->wall_ns);
-    enum sweep_kind kind = s->w.since_key >= SWEEP_KEY_EVERY ? SWEEP_KEY : SWEEP_DELTA;
-    buf_clear(&s->w.encoded);
     rc = sort_rows(s, sweep, &n);
-    if (!rc)
-        rc = encode(s, sweep, n, kind);
     if (rc)
         return err_set(err, rc, "store %s: a sweep of %zu lives: %s", s->path, sweep->n, err_sentence(rc));
     rc = put_time_gap(s, ts, err);
     if (!rc)
-        rc = queue_put(s, RECORD_SWEEP, &ts, sizeof ts, s->w.encoded.p, s->w.encoded.len, err);
-    if (!rc)
-        account(s, sweep, n, kind, ts);
-    return rc;
+        rc = put_coded(s, sweep, n, ts, err);
+    return rc == LT_TORN ? put_coded(s, sweep, n, ts, err) : rc;
 }
 
 int store_put_histogram(struct store *s, int64_t life_id, int64_t wall_ns, const char *what, const char *key, int64_t count,
