@@ -713,5 +713,6 @@ static void test_parse_text(void **state)
 HARNESS_MAIN(CASE(test_states_v4), CASE(test_states_v6), CASE(test_other_families_are_not_no_row), CASE(test_closed_meanwhile),
              CASE(test_mptcp), CASE(test_peers), CASE(test_v4_mapped_peer_is_ipv4), CASE(test_listeners),
              CASE(test_udp_listener), CASE(test_other_namespace), CASE(test_fallback_without_permission),
-             CASE(test_too_many_rows_is_not_a_count), CASE(test_names_have_a_budget), CASE(test_kept_list), CASE(test_no_allocation_when_warm), CASE(test_out_of_memory),
+             CASE(test_too_many_rows_is_not_a_count), CASE(test_names_have_a_budget),
+             CASE(test_kept_list), CASE(test_no_allocation_when_warm), CASE(test_out_of_memory),
              CASE(test_parse_text))

@@ -471,5 +471,7 @@ static void test_sqlites_memory_is_short(void **state)
     assert_int_equal(sqlite3_config(SQLITE_CONFIG_MALLOC, &was), SQLITE_OK);
 }
 
-HARNESS_MAIN(CASE(test_every_io_fails_once), CASE(test_the_disk_fails_for_good), CASE(test_full_disk), CASE(test_short_queue_keeps_values_right), CASE(test_lock_file_is_no_link), CASE(test_full_tmpfs),
+HARNESS_MAIN(CASE(test_every_io_fails_once), CASE(test_the_disk_fails_for_good), CASE(test_full_disk),
+             CASE(test_short_queue_keeps_values_right), CASE(test_lock_file_is_no_link),
+             CASE(test_full_tmpfs),
              CASE(test_our_memory_is_short), CASE(test_sqlites_memory_is_short))
