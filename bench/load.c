@@ -1,10 +1,11 @@
 /* Something to watch: one parent and N children that hold descriptors and wait.
  *
- *     bench-load PROCESSES FDS            "ready PID" when all stand; then commands on stdin, one a line:
+ *     bench-load PROCESSES FDS [WAKE_MS]  "ready PID" when all stand; then commands on stdin, one a line:
  *         storm N     fork N children that exit at once, and reap them        -> "storm N"
  *         exec N      the same, each running /bin/true                        -> "exec N"
  *     end of stdin: all children are killed and reaped.
  *
+ * With WAKE_MS each child wakes so often and takes some pages or gives them back, so that no two samples of it are alike.
  * A child's descriptors: its three standard ones, then sockets, pipes, eventfds and files in turn up to FDS.
  */
 #include <errno.h>
@@ -14,10 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "argument.h"
@@ -83,7 +86,28 @@ static void hold_fds(int fds)
         open_kind(3);
 }
 
-static pid_t start_child(int fds, const int ready[2])
+/* Between 0 and PAGES pages, a few more or fewer each time. */
+static void breathe(int wake_ms)
+{
+    enum { PAGES = 256, PAGE = 4096, STEP = 16 };
+    struct timespec wake = { wake_ms / 1000, wake_ms % 1000 * 1000000L };
+    char *block = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned x = (unsigned)getpid();
+
+    if (block == MAP_FAILED)
+        die("mmap");
+    for (;;) {
+        nanosleep(&wake, NULL);
+        x = x * 1664525u + 1013904223u;
+        char *at = block + (x >> 8) % (PAGES - STEP) * PAGE;
+        if (x >> 31)
+            madvise(at, (x >> 24) % STEP * PAGE, MADV_DONTNEED);
+        else
+            memset(at, 1, (x >> 24) % STEP * PAGE);
+    }
+}
+
+static pid_t start_child(int fds, int wake_ms, const int ready[2])
 {
     pid_t pid = fork();
 
@@ -96,11 +120,13 @@ static pid_t start_child(int fds, const int ready[2])
     hold_fds(fds);
     if (write(ready[1], "r", 1) != 1)
         _exit(1);
+    if (wake_ms)
+        breathe(wake_ms);
     for (;;)
         pause();
 }
 
-static void start_children(int n, int fds)
+static void start_children(int n, int fds, int wake_ms)
 {
     int ready[2];
     char c;
@@ -108,7 +134,7 @@ static void start_children(int n, int fds)
     for (int i = 0; i < n; i++) {
         if (pipe2(ready, O_CLOEXEC) < 0)
             die("pipe2");
-        children[i] = start_child(fds, ready);
+        children[i] = start_child(fds, wake_ms, ready);
         close(ready[1]);
         if (read(ready[0], &c, 1) != 1) {
             fprintf(stderr, "bench-load: a child did not come up\n");
@@ -139,14 +165,15 @@ static void storm(int n, int run)
 int main(int argc, char **argv)
 {
     char line[64];
-    int n, fds, count;
+    int n, fds, wake_ms = 0, count;
 
-    if (argc != 3 || (n = argument_int(argv[1], 0, CHILDREN_MAX)) < 0 || (fds = argument_int(argv[2], 4, FDS_MAX)) < 0) {
-        fprintf(stderr, "usage: bench-load PROCESSES FDS\n");
+    if (argc < 3 || argc > 4 || (n = argument_int(argv[1], 0, CHILDREN_MAX)) < 0 || (fds = argument_int(argv[2], 4, FDS_MAX)) < 0 ||
+        (argc > 3 && (wake_ms = argument_int(argv[3], 1, 3600000)) < 0)) {
+        fprintf(stderr, "usage: bench-load PROCESSES FDS [WAKE_MS]\n");
         return 2;
     }
     raise_fd_limit(fds);
-    start_children(n, fds);
+    start_children(n, fds, wake_ms);
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {

@@ -70,6 +70,7 @@ struct member {
     bool lost_weak;             /* lost_status is that of the first thread alone */
     bool fresh;                 /* read well in this sweep */
     uint8_t kinds_pace;         /* 1, 2, 6: kinds are read every that many times kinds_every sweeps while no count moves */
+    bool paths_seen;            /* its histogram of paths was told once */
     bool sockets_now;           /* their states are to be counted in this sweep */
     bool sockets_kept;          /* from a list of an earlier sweep */
     bool sockets_lapsed;        /* that list was out of date */
@@ -208,7 +209,7 @@ bool handles_due(const struct watch *w, const struct member *m);
 int handles_read(struct watch *w, struct member *m, int dirfd); /* kinds and the list of sockets: 0 or LT_GONE */
 void handles_keep(const struct watch *w, struct member *m);     /* instead: what was read last stands for this sweep */
 void handles_count(struct watch *w);    /* second half, after all were read: states of the sockets */
-void handles_histograms(struct watch *w, struct member *m);
+void handles_histograms(struct watch *w, struct member *m); /* those that are due */
 
 /* ---- ending.c ---------------------------------------------------------------------------------------------------- */
 

@@ -170,20 +170,45 @@ static int tell_row(void *ctx, const char *key, int64_t count)
     return 0;
 }
 
-void handles_histograms(struct watch *w, struct member *m)
+/* Paths cost as much as kinds do, and hardly change when those do not: members take turns, and quiet ones back off. Whoever
+ * wants all of every sweep (kinds_every 1) compares looks at all members: they come together. */
+static bool paths_due(const struct watch *w, const struct member *m)
+{
+    bool quiet = m->kinds_pace > 1 && m->v[METRIC_FDS] == m->kinds_fds;
+
+    if (w->config.kinds_every == 1)
+        return watch_due(w, w->config.slow_every);
+    return !m->paths_seen || watch_turn(w, m, (quiet ? 3 : 1) * w->config.slow_every);
+}
+
+static void tell_paths(struct watch *w, struct member *m)
 {
     _cleanup_fd_ int temp = -1;
     int dirfd = reading_window(w, m, &temp);
     struct tell tell = { w, m->life_id, "path" };
 
-    if (dirfd < 0 || !w->sink.histogram)
-        return;
-    if (fdkinds_paths(w->kinds, dirfd, w->fd_by_size ? m->v[METRIC_FDS] : -1, w->config.kinds_budget_ns, w->tally, NULL) == 0)
+    m->paths_seen = true;
+    if (dirfd >= 0 &&
+        fdkinds_paths(w->kinds, dirfd, w->fd_by_size ? m->v[METRIC_FDS] : -1, w->config.kinds_budget_ns, w->tally, NULL) == 0)
         tally_each(w->tally, HISTOGRAM_TOP, tell_row, &tell);
-    if (!m->sockets_now || !m->sockets.n)
-        return;
+}
+
+/* Of the table of sockets, which is of this sweep. */
+static void tell_peers(struct watch *w, struct member *m)
+{
+    struct tell tell = { w, m->life_id, "peer" };
+
     sockets_peers(w->sockets, socketpool_list(&w->socketpool, &m->sockets), m->sockets.n, w->tally);
     tally_scale(w->tally, m->sockets_scale);
-    tell.what = "peer";
     tally_each(w->tally, HISTOGRAM_TOP, tell_row, &tell);
+}
+
+void handles_histograms(struct watch *w, struct member *m)
+{
+    if (!w->sink.histogram)
+        return;
+    if (paths_due(w, m))
+        tell_paths(w, m);
+    if (w->sockets && m->sockets_now && m->sockets.n && watch_due(w, w->config.slow_every))
+        tell_peers(w, m);
 }

@@ -41,7 +41,9 @@ struct watch_config {
     /* Sweeps between two readings of socket states and folders, and of fd kinds and status while they change, 0: 10. What does
      * not change backs off to 6 times that, which is how old any value of a row may be; 1: all is read at every sweep. */
     unsigned kinds_every;
-    unsigned slow_every;        /* refresh paths and peers every this many sweeps, 0: 20 */
+    /* Refresh paths and peers every this many sweeps, 0: 20; paths of processes whose kinds do not change every 3rd time.
+     * Processes take turns with their paths, except when kinds_every is 1. */
+    unsigned slow_every;
     bool watch_self;            /* the sampler's own process may be a target too; otherwise it is part of none */
 };
 

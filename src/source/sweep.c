@@ -104,10 +104,9 @@ static void read_members(struct watch *w)
     }
     if (w->sockets)
         handles_count(w);
-    if (watch_due(w, w->config.slow_every))
-        for (size_t i = 0; i < w->order.n; i++)
-            if (member_at(w, order[i])->fresh)
-                handles_histograms(w, member_at(w, order[i]));
+    for (size_t i = 0; i < w->order.n; i++)
+        if (member_at(w, order[i])->fresh)
+            handles_histograms(w, member_at(w, order[i]));
 }
 
 static void read_targets(struct watch *w)
