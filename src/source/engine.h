@@ -74,6 +74,7 @@ struct member {
     bool sockets_now;           /* their states are to be counted in this sweep */
     bool sockets_kept;          /* from a list of an earlier sweep */
     bool sockets_lapsed;        /* that list was out of date */
+    bool sockets_churn;         /* so it was lately: read anew whenever states are counted */
     char comm[COMM_MAX];
     struct socketspan sockets;  /* its sockets in watch.socketpool, as of kinds_sweep */
     double sockets_scale;

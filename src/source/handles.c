@@ -27,7 +27,7 @@ bool handles_due(const struct watch *w, const struct member *m)
 {
     bool ran = m->cpu_seen_ns < 0 || m->cpu_seen_ns != m->kinds_cpu_ns;
 
-    if (m->sockets_lapsed || many_fds_moved(m))
+    if (m->sockets_lapsed || many_fds_moved(m) || (m->sockets_churn && sockets_due(w)))
         return true;
     if (m->v[METRIC_FDS] != m->kinds_fds && w->sweep - m->kinds_sweep >= w->config.kinds_every)
         return true;
@@ -74,6 +74,18 @@ static int read_kinds(struct watch *w, struct member *m, int dirfd)
     return lost ? LT_ELIMIT : 0;
 }
 
+/* Whether the list just read from `from` on is the one that is kept. */
+static bool same_sockets(const struct watch *w, const struct member *m, size_t from)
+{
+    const struct fd_socket *was = socketpool_list(&w->socketpool, &m->sockets);
+    const struct fd_socket *now = (const struct fd_socket *)w->socketpool.items.items + from;
+    bool same = w->socketpool.items.n - from == m->sockets.n;
+
+    for (size_t i = 0; same && i < m->sockets.n; i++)
+        same = now[i].inode == was[i].inode && now[i].fd == was[i].fd;
+    return same;
+}
+
 int handles_read(struct watch *w, struct member *m, int dirfd)
 {
     int64_t before[METRIC_FD_KINDS_ERR - METRIC_SOCKETS + 1], fds = m->v[METRIC_FDS];
@@ -83,6 +95,7 @@ int handles_read(struct watch *w, struct member *m, int dirfd)
 
     memcpy(before, &m->v[METRIC_SOCKETS], sizeof before);
     r = read_kinds(w, m, dirfd);
+    m->sockets_churn = (m->sockets_churn || m->sockets_lapsed) && !same_sockets(w, m, from);
     socketpool_take(&w->socketpool, &m->sockets, from);
     if (r == LT_EPERM)
         say_permission(w, m);
