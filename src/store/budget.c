@@ -1,5 +1,6 @@
 /* The disk budget: file, WAL and shared-memory file together stay under it. What goes first: oldest raw (into bins), oldest
- * 5 min bins, histograms, requests, 1 h bins, and last the rows of lives that ended longest ago. */
+ * 5 min bins, histograms, requests, 1 h bins, and last the rows of lives that ended longest ago; before all of them events
+ * and gaps beyond their share. */
 #include "store/parts.h"
 
 #define HOUR_MS INT64_C(3600000)
@@ -94,6 +95,25 @@ static int drop_lives(struct store *s, struct err *err)
     return rc ? rc : sqlite3_total_changes(s->db) > before;
 }
 
+/* Events and gaps may take an eighth of the budget each, so that nobody's marks push out what was measured; oldest go. */
+static int trim_texts(struct store *s, enum stmt_id size, enum stmt_id trim, struct err *err)
+{
+    int64_t rows, bytes, share = s->config.disk_budget_bytes / 8;
+    {
+        _cleanup_rows_ struct rows r = {0};
+        int rc = rows_open_n(&r, s, size, TABLE_NONE, NULL, 0, err);
+        if (!rc)
+            rc = rows_next(&r, err);
+        if (rc < 0)
+            return rc;
+        rows = rows_int(&r, 0);
+        bytes = rows_int(&r, 1);
+    }
+    if (bytes <= share)
+        return 0;
+    return db_run(s, trim, err, VI((int64_t)((double)rows * (double)share / (double)bytes * 0.75)));
+}
+
 /* 1 when something went, 0 when there is nothing left that may. */
 static int drop_something(struct store *s, struct err *err)
 {
@@ -116,7 +136,10 @@ static int drop_some(struct store *s, bool *ret_any, struct err *err)
     if (rc)
         return rc;
     int before = sqlite3_total_changes(s->db);
-    for (int i = 0; i < STEPS_A_TURN && (rc = drop_something(s, err)) == 1; i++)
+    rc = trim_texts(s, STMT_EVENT_SIZE, STMT_EVENT_TRIM, err);
+    if (!rc)
+        rc = trim_texts(s, STMT_GAP_SIZE, STMT_GAP_TRIM, err);
+    for (int i = 0; !rc && i < STEPS_A_TURN && (rc = drop_something(s, err)) == 1; i++)
         ;
     *ret_any = sqlite3_total_changes(s->db) != before; /* a damaged index must not make this go on for ever */
     rc = MIN(rc, 0);

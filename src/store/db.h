@@ -27,7 +27,7 @@ enum stmt_id {
 #define STORE_TABLES(X) \
     X(META, "meta", 3) X(WORD, "word", 3) X(TARGET, "target", 4) X(LIFE, "life", 8) X(SWEEP, "sweep", 4) \
     X(CHUNK, "chunk", 6) X(EVENT, "event", 6) X(GAP, "gap", 5) X(RSERIES, "rseries", 9) X(REQUEST, "request", 3) \
-    X(HIST, "hist", 6)
+    X(HIST, "hist", 6) X(KEY, "hkey", 3)
 
 enum table_id {
     TABLE_NONE,

@@ -1,4 +1,4 @@
-/* Histograms: one row per life, moment and kind ("path", "peer"), its keys as word numbers. A row that says what the
+/* Histograms: one row per life, moment and kind ("path", "peer"), its keys by number (words.c). A row that says what the
  * last one of the same kind said is written at most once an hour. */
 #include <string.h>
 
@@ -9,36 +9,45 @@
 #define HIST_BYTES_MAX (HIST_KEYS_MAX * 20)
 #define HIST_REPEAT_MS (3600 * 1000)
 
-struct hist_key { int64_t word, count; };
+struct hist_key { int64_t key, count; };
 
-static int key_set(struct hist_batch *b, int64_t word, int64_t count, bool replace)
+enum key_again { KEEP, REPLACE, ADD };
+
+static int64_t add_counts(int64_t a, int64_t b)
 {
-    VEC_EACH(struct hist_key, k, &b->keys)
-        if (k->word == word) {
-            if (replace)
-                k->count = count;
-            return 0;
-        }
-    struct hist_key key = {word, count};
-    return vec_append(&b->keys, &key);
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-static int parse(const uint8_t *p, size_t len, int (*fn)(void *ctx, int64_t word, int64_t count), void *ctx)
+static int key_set(struct hist_batch *b, int64_t key, int64_t count, enum key_again again)
+{
+    VEC_EACH(struct hist_key, k, &b->keys)
+        if (k->key == key) {
+            k->count = again == KEEP ? k->count : again == REPLACE ? count : add_counts(k->count, count);
+            return 0;
+        }
+    struct hist_key new = {key, count};
+    return vec_append(&b->keys, &new);
+}
+
+int hist_parse(const uint8_t *p, size_t len, int (*fn)(void *ctx, int64_t key, int64_t count), void *ctx)
 {
     for (size_t pos = 0; pos < len;) {
-        uint64_t word, count;
-        if (varint_get(p, len, &pos, &word) || varint_get(p, len, &pos, &count))
+        uint64_t key, count;
+        if (varint_get(p, len, &pos, &key) || varint_get(p, len, &pos, &count))
             return LT_ECORRUPT;
-        int rc = fn(ctx, (int64_t)word, unzigzag(count));
+        int rc = fn(ctx, (int64_t)key, unzigzag(count));
         if (rc)
             return rc;
     }
     return 0;
 }
 
-static int keep_older(void *ctx, int64_t word, int64_t count)
+static int keep_older(void *ctx, int64_t key, int64_t count)
 {
-    return key_set(ctx, word, count, false);
+    struct hist_batch *b = ctx;
+    keys_used(b->s, key);
+    return key_set(b, key, count, KEEP);
 }
 
 /* The row already there for this life, moment and kind: its keys are kept unless they came again. */
@@ -53,7 +62,7 @@ static int take_same(struct hist_batch *b, int64_t *ret_id, struct err *err)
     size_t len;
     const uint8_t *p = rows_blob(&r, 4, &len);
     *ret_id = rows_int(&r, 0);
-    rc = parse(p, len, keep_older, b);
+    rc = hist_parse(p, len, keep_older, b);
     return rc == LT_ENOMEM ? rc : 0; /* too many keys: the newer ones stay */
 }
 
@@ -73,14 +82,14 @@ static int says_same(struct hist_batch *b, const struct buf *data, bool *ret, st
     return 0;
 }
 
-/* By word, so that equal histograms are equal bytes. */
+/* By number, so that equal histograms are equal bytes. */
 static void sort_keys(struct vec *keys)
 {
     struct hist_key *k = keys->items;
     for (size_t i = 1; i < keys->n; i++) {
         struct hist_key x = k[i];
         size_t j = i;
-        for (; j > 0 && k[j - 1].word > x.word; j--)
+        for (; j > 0 && k[j - 1].key > x.key; j--)
             k[j] = k[j - 1];
         k[j] = x;
     }
@@ -99,7 +108,7 @@ int hist_flush(struct hist_batch *b, struct err *err)
     VEC_EACH(struct hist_key, k, &b->keys) {
         if (rc)
             break;
-        rc = buf_put_varint(&data, (uint64_t)k->word);
+        rc = buf_put_varint(&data, (uint64_t)k->key);
         if (!rc)
             rc = buf_put_varint(&data, zigzag(k->count));
         if (rc)
@@ -119,20 +128,20 @@ int hist_flush(struct hist_batch *b, struct err *err)
 
 int hist_add(struct hist_batch *b, const struct hist_record *r, const char *what, const char *key, struct err *err)
 {
-    int64_t kind, word;
+    int64_t kind, id;
     if (!b->keys.item_size)
         vec_init(&b->keys, sizeof(struct hist_key), HIST_KEYS_MAX);
-    int rc = word_id(b->s, what, &kind, err);
+    int rc = word_id(b->s, WORD_LIFE, what, &kind, err);
     if (!rc && b->keys.n && (b->life_id != r->life_id || b->ts_ms != r->ts_ms || b->what != kind))
         rc = hist_flush(b, err);
     if (!rc)
-        rc = word_id(b->s, key, &word, err);
-    if (rc)
+        rc = key_id(b->s, key, &id, err);
+    if (rc < 0)
         return rc;
     b->life_id = r->life_id;
     b->ts_ms = r->ts_ms;
     b->what = kind;
-    rc = key_set(b, word, r->count, true);
+    rc = key_set(b, id, r->count, rc == 1 ? ADD : REPLACE); /* what shares a name adds up */
     if (rc == LT_ELIMIT) /* the source sends the most frequent first: what is left out is the tail */
         return 0;
     return rc ? err_set(err, rc, "store %s: histogram: %s", b->s->path, err_sentence(rc)) : 0;
@@ -150,11 +159,11 @@ struct reading {
     struct err *err;
 };
 
-static int read_key(void *ctx, int64_t word, int64_t count)
+static int read_key(void *ctx, int64_t id, int64_t count)
 {
     struct reading *rd = ctx;
     char key[WORD_MAX + 1];
-    int rc = word_text(rd->s, word, key, rd->err);
+    int rc = key_text(rd->s, id, key, rd->err);
     return rc ? rc : rd->fn(rd->ctx, rd->life_id, ns_of(rd->ts_ms), rd->what, key, count);
 }
 
@@ -174,7 +183,7 @@ static int walk_hist(struct reading *rd, int64_t from_ms, int64_t to_ms)
             break;
         rd->ts_ms = ts;
         rd->done_id = id;
-        rc = parse(p, len, read_key, rd);
+        rc = hist_parse(p, len, read_key, rd);
         rd->stopped = rc != 0;
     }
     return rc;

@@ -87,11 +87,11 @@ int life_write(struct store *s, const struct life_full *l, struct err *err)
     char text[40];
     buf_clear(b);
     boot_text(l->info.key.boot_id, text);
-    int rc = word_id(s, text, &boot, err);
+    int rc = word_id(s, WORD_BOOT, text, &boot, err);
     if (!rc)
-        rc = word_id(s, l->info.comm, &comm, err);
+        rc = word_id(s, WORD_LIFE, l->info.comm, &comm, err);
     if (!rc)
-        rc = word_id(s, l->info.role, &role, err);
+        rc = word_id(s, WORD_LIFE, l->info.role, &role, err);
     if (rc)
         return rc;
     rc = put_life(b, l, comm, role);

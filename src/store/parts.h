@@ -20,9 +20,15 @@ void lock_drop(struct store *s);
 int32_t lock_holder(const char *path);               /* pid of the watcher, 0: none */
 
 /* ---- words.c: texts by number ---- */
-int word_id(struct store *s, const char *text, int64_t *ret_id, struct err *err); /* finds or makes */
+enum word_use { WORD_REQUEST, WORD_LIFE, WORD_BOOT }; /* the later ones find room when there is none left for those before */
+int word_id(struct store *s, enum word_use use, const char *text, int64_t *ret_id, struct err *err); /* finds or makes */
 int word_find(struct store *s, const char *text, int64_t *ret_id, struct err *err); /* LT_ENOENT */
 int word_text(struct store *s, int64_t id, char out[WORD_MAX + 1], struct err *err); /* "?" when it cannot be read */
+int64_t words_max(const struct store *s);
+/* Keys of histograms: a table of their own, for they are many and come and go. Only the watcher makes and drops them. */
+int key_id(struct store *s, const char *text, int64_t *ret_id, struct err *err); /* 1: there are too many, it is "(other)" */
+int key_text(struct store *s, int64_t id, char out[WORD_MAX + 1], struct err *err);
+int64_t keys_max(const struct store *s);
 
 /* ---- liferow.c: a life as a row ---- */
 struct life_full {
@@ -59,6 +65,7 @@ int queue_put(struct store *s, enum record_type type, const void *a, size_t alen
 void queue_init(struct queue *q, int64_t max_bytes);
 int queue_write(struct store *s, struct err *err);   /* inside a write transaction */
 void queue_clear(struct queue *q);                   /* after it was committed */
+void queue_lost_sweep(struct queue *q, int64_t ts_ms); /* a sweep that found no room: it is part of the gap */
 
 /* ---- hist.c ---- */
 struct hist_record { int64_t life_id, ts_ms, count; };
@@ -70,6 +77,8 @@ struct hist_batch {
 };
 int hist_add(struct hist_batch *b, const struct hist_record *r, const char *what, const char *key, struct err *err);
 int hist_flush(struct hist_batch *b, struct err *err);
+/* The keys of a row's data; LT_ECORRUPT, or what fn returns that is not 0. */
+int hist_parse(const uint8_t *p, size_t len, int (*fn)(void *ctx, int64_t key, int64_t count), void *ctx);
 
 /* ---- log.c: unsealed sweeps ---- */
 struct log_visit {
@@ -113,6 +122,11 @@ int retain_step(struct store *s, int64_t now_ms, struct err *err);
 int budget_agree(struct store *s, struct err *err);          /* at open: what the last watch said, or this one says */
 /* Makes room for more_bytes within the disk budget; LT_EFULL when there is none to be had. */
 int budget_keep(struct store *s, int64_t more_bytes, struct err *err);
+
+/* ---- keys.c ---- */
+void keys_used(struct store *s, int64_t id);                 /* a key was given out: a pass that is under way must not drop it */
+/* A bounded part of the pass that drops keys no histogram names; *ret_done when it is over. */
+int keys_age(struct store *s, int64_t now_ms, bool *ret_done, struct err *err);
 
 /* ---- watcher.c ---- */
 int watcher_open(struct store *s, struct err *err);

@@ -1,6 +1,6 @@
 /* What the watcher put and store_commit has not written yet: records in one bounded buffer, oldest first. When it is full
- * (the disk is full and has been for a while) the oldest sweeps and histograms go, and what went is recorded as a gap;
- * beginnings and ends of lives stay. */
+ * (the disk is full and has been for a while) the oldest sweeps and histograms go, then lives that both began and ended in it,
+ * and what went is recorded as a gap. Beginnings of lives that run, and ends of lives the store knows, stay. */
 #include <string.h>
 
 #include "base/str.h"
@@ -19,29 +19,56 @@ void queue_init(struct queue *q, int64_t max_bytes)
 void queue_clear(struct queue *q)
 {
     buf_clear(&q->records);
-    q->dropped = 0;
+    q->lost = false;
+    q->lost_sweeps = q->lost_lives = 0;
 }
 
-static void note_dropped(struct queue *q, int64_t ts_ms)
+/* What is lost becomes one gap. */
+static void note_lost(struct queue *q, int64_t from_ms, int64_t to_ms)
 {
-    if (!q->dropped++)
-        q->dropped_from_ms = ts_ms;
-    q->dropped_to_ms = ts_ms;
+    q->lost_from_ms = q->lost ? MIN(q->lost_from_ms, from_ms) : from_ms;
+    q->lost_to_ms = q->lost ? MAX(q->lost_to_ms, to_ms) : to_ms;
+    q->lost = true;
 }
 
-/* Frees at least `want` bytes by dropping sweeps and histograms from the front. A sweep cannot be read without those
- * before it, so once one goes, all up to the next key go. True when that reached the end of the queue: the next sweep
- * then has nothing to differ from. */
-static bool make_room(struct queue *q, size_t want)
+void queue_lost_sweep(struct queue *q, int64_t ts_ms)
 {
-    size_t at = 0, keep = 0, freed = 0;
-    char *p = q->records.p;
+    note_lost(q, ts_ms, ts_ms);
+    q->lost_sweeps++;
+}
+
+/* Moves what stays to the front. */
+static void keep(struct queue *q, size_t *to, size_t from, size_t size)
+{
+    memmove(q->records.p + *to, q->records.p + from, size);
+    *to += size;
+}
+
+static void cut(struct queue *q, size_t len)
+{
+    if (len < q->records.len)
+        q->records.p[len] = '\0';
+    q->records.len = len;
+}
+
+/* Frees at least `want` bytes by dropping sweeps, histograms and gaps from the front; less when that is all of them. A sweep cannot
+ * be read without those before it, so once one goes, all up to the next key go. *ret_cut: that reached the end of the queue,
+ * and the next sweep has nothing to differ from. */
+static size_t drop_samples(struct queue *q, size_t want, bool *ret_cut)
+{
+    size_t at = 0, kept = 0, freed = 0;
+    const char *p = q->records.p;
     bool chain_cut = false;
     while (at < q->records.len) {
         struct record head;
         memcpy(&head, p + at, sizeof head);
         size_t size = sizeof head + head.len;
-        bool drop = freed < want && head.type == RECORD_HIST;
+        bool drop = freed < want && (head.type == RECORD_HIST || head.type == RECORD_GAP);
+        if (drop && head.type == RECORD_GAP) {
+            int64_t span[2];
+            memcpy(span, p + at + sizeof head, sizeof span);
+            note_lost(q, span[0], span[1]);
+        }
         if (head.type == RECORD_SWEEP) {
             int64_t ts;
             memcpy(&ts, p + at + sizeof head, sizeof ts);
@@ -49,20 +76,81 @@ static bool make_room(struct queue *q, size_t want)
             drop = freed < want || (chain_cut && !key);
             chain_cut = drop;
             if (drop)
-                note_dropped(q, ts);
+                queue_lost_sweep(q, ts);
         }
-        if (!drop) {
-            memmove(p + keep, p + at, size);
-            keep += size;
-        } else {
+        if (drop)
             freed += size;
-        }
+        else
+            keep(q, &kept, at, size);
         at += size;
     }
-    q->records.len = keep;
-    if (keep < at)
-        p[keep] = '\0';
-    return chain_cut;
+    cut(q, kept);
+    *ret_cut = chain_cut;
+    return freed;
+}
+
+enum life_seen { SEEN_BEGUN = 1, SEEN_OVER };
+
+/* Which lives both begin and end in the queue, oldest first, until their records make up `want` bytes. */
+static int find_over(const struct queue *q, size_t want, struct map *seen)
+{
+    size_t freed = 0;
+    int rc = 0;
+    for (size_t at = 0; at < q->records.len && !rc;) {
+        struct record head;
+        int64_t id;
+        uint64_t state = 0;
+        memcpy(&head, q->records.p + at, sizeof head);
+        memcpy(&id, q->records.p + at + sizeof head, sizeof id);
+        if (head.type == RECORD_LIFE) {
+            rc = map_put(seen, (uint64_t)id, SEEN_BEGUN); /* also when it was over: it runs again */
+        } else if (head.type == RECORD_LIFE_END && freed < want && map_get(seen, (uint64_t)id, &state)) {
+            rc = map_put(seen, (uint64_t)id, SEEN_OVER);
+            freed += sizeof head + head.len;
+        }
+        at += sizeof head + head.len;
+    }
+    return rc;
+}
+
+/* Drops lives that are over before anybody could hear of them. Only when no sweep is left: none may speak of them. */
+static void drop_lives(struct queue *q, size_t want)
+{
+    _cleanup_map_ struct map seen;
+    size_t at = 0, kept = 0;
+    map_init(&seen, LIVES_MAX);
+    if (find_over(q, want, &seen)) /* no memory to make room with: what is put is refused */
+        return;
+    while (at < q->records.len) {
+        struct record head;
+        struct { int64_t id; struct life_end end; } r;
+        uint64_t state = 0;
+        memcpy(&head, q->records.p + at, sizeof head);
+        memcpy(&r.id, q->records.p + at + sizeof head, sizeof r.id);
+        bool life = head.type == RECORD_LIFE || head.type == RECORD_LIFE_END;
+        if (!life || !map_get(&seen, (uint64_t)r.id, &state) || state != SEEN_OVER) {
+            keep(q, &kept, at, sizeof head + head.len);
+        } else if (head.type == RECORD_LIFE_END) {
+            memcpy(&r.end, q->records.p + at + sizeof head + sizeof r.id, sizeof r.end);
+            note_lost(q, ms_of(r.end.wall_ns), ms_of(r.end.wall_ns));
+            q->lost_lives++;
+        }
+        at += sizeof head + head.len;
+    }
+    cut(q, kept);
+}
+
+/* An eighth at a time, or every sweep would move the whole queue. */
+static void make_room(struct store *s, size_t size)
+{
+    struct queue *q = &s->w.queue;
+    size_t want = MAX(q->max / 8, size);
+    bool chain_cut;
+    size_t freed = drop_samples(q, want, &chain_cut);
+    if (freed < want)
+        drop_lives(q, want - freed);
+    if (chain_cut)
+        s->w.since_key = SWEEP_KEY_EVERY;
 }
 
 int queue_put(struct store *s, enum record_type type, const void *a, size_t alen, const void *b, size_t blen, struct err *err)
@@ -70,8 +158,8 @@ int queue_put(struct store *s, enum record_type type, const void *a, size_t alen
     struct queue *q = &s->w.queue;
     struct record head = {.len = (uint32_t)(alen + blen), .type = type};
     size_t size = sizeof head + alen + blen;
-    if (q->records.len + size > q->max && make_room(q, MAX(q->max / 8, size))) /* an eighth, or every sweep would move it all */
-        s->w.since_key = SWEEP_KEY_EVERY;
+    if (q->records.len + size > q->max)
+        make_room(s, size);
     if (type == RECORD_SWEEP && s->w.since_key >= SWEEP_KEY_EVERY && *(const char *)b != SWEEP_KEY)
         return LT_TORN; /* the sweep it differs from has just gone */
     int rc = buf_reserve(&q->records, size);
@@ -112,6 +200,8 @@ static int write_life_end(struct store *s, const char *p, size_t len, struct err
     int rc = life_lookup(s, id, &full, err);
     if (rc <= 0) /* its row was lost to damage: nothing to end */
         return rc;
+    if (full.end.cause != LIFE_RUNNING) /* ended before: whoever says it again no longer knows its samples */
+        return 0;
     full.end = end;
     full.sum = sum;
     full.upto_seq = s->w.next_seq - 1;
@@ -128,13 +218,59 @@ static int write_sweep(struct store *s, const char *p, size_t len, struct err *e
     return rc;
 }
 
+/* ---- gaps: one that touches the one before and has the same reason makes it longer ---- */
+
+struct gap { int64_t id, from_ms, to_ms; char why[TEXT_MAX]; };
+
+static int last_gap(struct store *s, struct gap *ret, struct err *err)
+{
+    _cleanup_rows_ struct rows r = {0};
+    int rc = db_number(s, STMT_GAP_LAST, &ret->id, err);
+    if (!rc)
+        rc = rows_open(&r, s, STMT_GAP_ALL, TABLE_GAP, err, VI(ret->id - 1));
+    if (!rc)
+        rc = rows_next(&r, err);
+    if (rc == 1) {
+        ret->from_ms = rows_int(&r, 1);
+        ret->to_ms = rows_int(&r, 2);
+        str_copy(ret->why, sizeof ret->why, rows_text(&r, 3));
+    }
+    return rc;
+}
+
+/* "the clock was set back by 3s" and "... by 20s" are the same reason. */
+static bool same_reason(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "0123456789");
+    return n == strcspn(b, "0123456789") && !memcmp(a, b, n);
+}
+
+static void join_gap(struct gap *last, const char *why, int64_t from_ms, int64_t to_ms)
+{
+    static const char often[] = "; more than once";
+    bool same = str_eq(why, last->why), longer = to_ms - from_ms > last->to_ms - last->from_ms;
+    last->from_ms = MIN(last->from_ms, from_ms);
+    last->to_ms = MAX(last->to_ms, to_ms);
+    if (same || strstr(last->why, often))
+        return;
+    if (longer)
+        str_copy(last->why, sizeof last->why, why);
+    size_t n = strlen(last->why);
+    str_copy(last->why + n, sizeof last->why - n, often);
+}
+
 static int write_gap(struct store *s, int64_t from_ms, int64_t to_ms, const char *why, struct err *err)
 {
-    int64_t last;
-    int rc = db_number(s, STMT_GAP_LAST, &last, err);
-    if (!rc)
-        rc = db_put(s, STMT_GAP_PUT, TABLE_GAP, err, VI(last + 1), VI(from_ms), VI(to_ms), VT(why));
-    return rc || last < GAPS_MAX ? rc : db_run(s, STMT_GAP_TRIM, err, VI(GAPS_MAX));
+    struct gap last;
+    int rc = last_gap(s, &last, err);
+    if (rc < 0)
+        return rc;
+    if (rc == 1 && from_ms <= last.to_ms && to_ms >= last.from_ms && same_reason(why, last.why)) {
+        join_gap(&last, why, from_ms, to_ms);
+        return db_put(s, STMT_GAP_PUT, TABLE_GAP, err, VI(last.id), VI(last.from_ms), VI(last.to_ms), VT(last.why));
+    }
+    rc = db_put(s, STMT_GAP_PUT, TABLE_GAP, err, VI(last.id + 1), VI(from_ms), VI(to_ms), VT(why));
+    return rc || last.id < GAPS_MAX ? rc : db_run(s, STMT_GAP_TRIM, err, VI(GAPS_MAX));
 }
 
 static int write_record(struct store *s, struct hist_batch *batch, uint32_t type, const char *p, size_t len, struct err *err)
@@ -164,10 +300,12 @@ int queue_write(struct store *s, struct err *err)
     struct queue *q = &s->w.queue;
     struct hist_batch batch = {.s = s};
     int rc = 0;
-    if (q->dropped) {
-        char why[96];
-        str_fmt(why, sizeof why, "the disk was full: %llu sweeps lost", (unsigned long long)q->dropped);
-        rc = write_gap(s, q->dropped_from_ms, q->dropped_to_ms, why, err);
+    if (q->lost) {
+        char why[96], lives[48] = "";
+        if (q->lost_lives)
+            str_fmt(lives, sizeof lives, " and %llu short lives", (unsigned long long)q->lost_lives);
+        str_fmt(why, sizeof why, "the disk was full: %llu sweeps%s lost", (unsigned long long)q->lost_sweeps, lives);
+        rc = write_gap(s, q->lost_from_ms, q->lost_to_ms, why, err);
     }
     for (size_t at = 0; at < q->records.len && !rc;) {
         struct record head;

@@ -69,7 +69,7 @@ static int series_bound(struct store *s, struct series *q, struct err *err)
     if (count >= SERIES_MAX)
         q->pid = 0;
     if ((!known && endpoints >= ENDPOINTS_MAX) || count >= 2 * SERIES_MAX)
-        return word_id(s, other, &q->endpoint, err);
+        return word_id(s, WORD_REQUEST, other, &q->endpoint, err);
     return 0;
 }
 
@@ -92,11 +92,11 @@ static int series_make(struct store *s, struct series *q, int64_t *ret_id, struc
 static int series_of(struct store *s, int64_t target, const struct request_row *row, bool import, int64_t *ret_id, struct err *err)
 {
     struct series q = {.target = target, .stream = row->stream, .pid = row->pid, .import = import};
-    int rc = word_id(s, row->endpoint, &q.endpoint, err);
+    int rc = word_id(s, WORD_REQUEST, row->endpoint, &q.endpoint, err);
     if (!rc)
-        rc = word_id(s, row->version ? row->version : "", &q.version, err);
+        rc = word_id(s, WORD_REQUEST, row->version ? row->version : "", &q.version, err);
     if (!rc)
-        rc = word_id(s, row->outcome ? row->outcome : "", &q.outcome, err);
+        rc = word_id(s, WORD_REQUEST, row->outcome ? row->outcome : "", &q.outcome, err);
     if (!rc)
         rc = series_find(s, &q, ret_id, err);
     if (rc)

@@ -1,5 +1,6 @@
 /* What is too old: raw samples become bins, bins go after their time, old request counts are folded into 5 min, old
- * histograms are thinned to one an hour, then one a day. A pass begins once an hour; each commit does a bounded part of it. */
+ * histograms are thinned to one an hour, then one a day, and keys that none names any more go. A pass begins once an hour;
+ * each commit does a bounded part of it. */
 #include <string.h>
 
 #include "store/parts.h"
@@ -191,7 +192,8 @@ static int age_hists(struct store *s, int64_t now_ms, bool *ret_done, struct err
 
 static int step(struct store *s, int64_t now_ms, struct err *err)
 {
-    static int (*const parts[])(struct store *s, int64_t now_ms, bool *ret_done, struct err *err) = {age_chunks, fold_requests, age_hists};
+    static int (*const parts[])(struct store *s, int64_t now_ms, bool *ret_done, struct err *err) = {
+        age_chunks, fold_requests, age_hists, keys_age};
     struct pass *p = &s->w.pass;
     bool done = false;
     int rc = parts[p->part](s, now_ms, &done, err);
@@ -213,7 +215,9 @@ int retain_step(struct store *s, int64_t now_ms, struct err *err)
         return rc;
     rc = step(s, now_ms, err);
     int rc2 = db_end(s, !rc, rc ? NULL : err);
-    if (rc || rc2)
+    if (rc || rc2) {
         s->w.pass = was;
+        s->w.nkeys = -1;
+    }
     return rc ? rc : rc2;
 }

@@ -31,7 +31,9 @@ static const char step_1[] =
     "CREATE TABLE request(id INTEGER PRIMARY KEY, n INTEGER NOT NULL, crc INTEGER NOT NULL);"
     "CREATE TABLE hist(id INTEGER PRIMARY KEY, life INTEGER NOT NULL, ts INTEGER NOT NULL, what INTEGER NOT NULL,"
     " data BLOB NOT NULL, crc INTEGER NOT NULL);"
-    "CREATE INDEX hist_life ON hist(life, ts);";
+    "CREATE INDEX hist_life ON hist(life, ts);"
+    "CREATE TABLE hkey(id INTEGER PRIMARY KEY, text TEXT NOT NULL, crc INTEGER NOT NULL);"
+    "CREATE UNIQUE INDEX hkey_text ON hkey(text);";
 
 /* steps[i] makes version i + 1 of version i. Append; never change one that was released. */
 static const char *const steps[] = {step_1};
@@ -39,8 +41,8 @@ static const char *const steps[] = {step_1};
 const int schema_version = (int)ARRAY_SIZE(steps);
 
 /* All that the steps make: a flipped bit in their definitions would change what rows mean. */
-#define OBJECTS "'chunk','chunk_life','event','event_time','gap','hist','hist_life','life','life_key','meta','request'," \
-                "'rseries','rseries_key','sweep','target','target_name','word','word_text'"
+#define OBJECTS "'chunk','chunk_life','event','event_time','gap','hist','hist_life','hkey','hkey_text','life','life_key','meta'," \
+                "'request','rseries','rseries_key','sweep','target','target_name','word','word_text'"
 
 const char schema_objects[] = OBJECTS;
 

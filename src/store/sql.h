@@ -16,6 +16,13 @@
     X(WORD_ALL, "SELECT id, text, crc FROM word WHERE id > ?1 ORDER BY id") \
     X(WORD_LAST, "SELECT coalesce(max(id), 0) FROM word") \
     X(WORD_PUT, "INSERT INTO word(id, text, crc) VALUES(?1, ?2, ?3)") \
+    X(KEY_FIND, "SELECT id, text, crc FROM hkey WHERE text = ?1") \
+    X(KEY_GET, "SELECT id, text, crc FROM hkey WHERE id = ?1") \
+    X(KEY_ALL, "SELECT id, text, crc FROM hkey WHERE id > ?1 ORDER BY id") \
+    X(KEY_LAST, "SELECT coalesce(max(id), 0) FROM hkey") \
+    X(KEY_COUNT, "SELECT count(*) FROM hkey") \
+    X(KEY_PUT, "INSERT INTO hkey(id, text, crc) VALUES(?1, ?2, ?3)") \
+    X(KEY_DROP, "DELETE FROM hkey WHERE id = ?1") \
     X(TARGET_FIND, "SELECT id, name, selector, crc FROM target WHERE name = ?1") \
     X(TARGET_LAST, "SELECT coalesce(max(id), 0) FROM target") \
     X(TARGET_PUT, "INSERT OR REPLACE INTO target(id, name, selector, crc) VALUES(?1, ?2, ?3, ?4)") \
@@ -57,7 +64,9 @@
     X(EVENT_ALL, "SELECT id, target, ts, kind, text, crc FROM event WHERE id > ?1 ORDER BY id") \
     X(EVENT_TARGET, "SELECT id, target, ts, kind, text, crc FROM event WHERE target = ?1 AND ts >= ?2 AND ts <= ?3 ORDER BY ts, id") \
     X(EVENT_TRIM, "DELETE FROM event WHERE id <= (SELECT max(id) FROM event) - ?1") \
-    X(GAP_PUT, "INSERT INTO gap(id, ts, until, why, crc) VALUES(?1, ?2, ?3, ?4, ?5)") \
+    X(EVENT_SIZE, "SELECT count(*), coalesce(sum(length(CAST(text AS BLOB)) + 64), 0) FROM event") \
+    X(GAP_SIZE, "SELECT count(*), coalesce(sum(length(CAST(why AS BLOB)) + 32), 0) FROM gap") \
+    X(GAP_PUT, "INSERT OR REPLACE INTO gap(id, ts, until, why, crc) VALUES(?1, ?2, ?3, ?4, ?5)") \
     X(GAP_LAST, "SELECT coalesce(max(id), 0) FROM gap") \
     X(GAP_ALL, "SELECT id, ts, until, why, crc FROM gap WHERE id > ?1 ORDER BY id") \
     X(GAP_SPAN, "SELECT id, ts, until, why, crc FROM gap WHERE ts <= ?2 AND until >= ?1 ORDER BY ts, id") \

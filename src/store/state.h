@@ -43,15 +43,17 @@ enum record_type { RECORD_LIFE, RECORD_LIFE_END, RECORD_SWEEP, RECORD_HIST, RECO
 struct queue {
     struct buf records;
     size_t max;
-    uint64_t dropped;                  /* sweeps lost since the last commit that succeeded */
-    int64_t dropped_from_ms, dropped_to_ms;
+    bool lost;                         /* since the last commit that succeeded: sweeps, and lives that began and ended */
+    uint64_t lost_sweeps, lost_lives;
+    int64_t lost_from_ms, lost_to_ms;
 };
 
 /* A stored chunk that new points may have to be merged with. */
 struct old_chunk { int64_t id, ts, last; size_t n; };
 
-/* Where the hourly pass over what is too old is. */
-struct pass { int64_t next_ms; unsigned part; int64_t life, hist; };
+/* Where the hourly pass over what is too old is. `key_hist`: histograms up to this row were looked at for their keys;
+ * `keys_upto`: keys made before this part of it, 0: it has not begun; `key`: those up to this one were dropped or kept. */
+struct pass { int64_t next_ms; unsigned part; int64_t life, hist, key_hist, keys_upto, key; };
 
 struct watcher {
     struct queue queue;
@@ -64,6 +66,8 @@ struct watcher {
     int64_t next_life, next_seq;
     int64_t last_sync_ns;              /* monotonic time of the last commit that was synced */
     struct pass pass;
+    struct map keys_named;             /* keys that histograms name, as far as the pass has come */
+    int64_t nkeys;                     /* keys there are; -1: not counted yet */
     struct buf encoded;                /* scratch: the sweep being put */
     struct vec order;                  /* scratch: rows of an unsorted sweep */
     uint8_t *rows;                     /* scratch: a group of rows */

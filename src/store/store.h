@@ -45,7 +45,8 @@ const char *store_damage(const struct store *s);
 
 int store_target(struct store *s, const char *name, const char *selector, int64_t *ret_id, struct err *err); /* finds or makes */
 int store_life_begin(struct store *s, const struct life_info *info, int64_t *ret_id, struct err *err);
-/* `last` are the life's last values (NULL: the store's own last sample of it). Its first values are those of its first sample. */
+/* `last` are the life's last values (NULL: the store's own last sample of it). Its first values are those of its first sample.
+ * Ended twice, the first end stands. */
 int store_life_end(struct store *s, int64_t life_id, const struct life_end *end, const int64_t *last, struct err *err);
 /* After a restart of the watcher, once its first sweep was put: ends every life of the target that is still running in the
  * store and was not begun again through this handle: as LIFE_REBOOT when it is of another boot, else as LIFE_VANISHED. */

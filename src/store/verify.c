@@ -175,7 +175,33 @@ static int check_series(struct verify *v, const struct rows *r)
     return rc;
 }
 
-static int check_hist(struct verify *v, const struct rows *r) { return check_word(v, rows_int(r, 3), "histogram", rows_int(r, 0)); }
+struct hist_check { struct verify *v; int64_t id; };
+
+static int check_key(void *ctx, int64_t key, int64_t count)
+{
+    const struct hist_check *h = ctx;
+    _cleanup_rows_ struct rows r = {0};
+    (void)count;
+    int rc = rows_open(&r, h->v->s, STMT_KEY_GET, TABLE_KEY, h->v->err, VI(key));
+    if (!rc)
+        rc = rows_next(&r, h->v->err);
+    if (rc == 0)
+        reportf(h->v, "histogram %lld names key %lld, which is not there", (long long)h->id, (long long)key); /* W2 */
+    return MIN(rc, 0);
+}
+
+static int check_hist(struct verify *v, const struct rows *r)
+{
+    struct hist_check h = {v, rows_int(r, 0)};
+    size_t len;
+    const uint8_t *p = rows_blob(r, 4, &len);
+    int rc = check_word(v, rows_int(r, 3), "histogram", h.id);
+    if (!rc && (rc = hist_parse(p, len, check_key, &h)) == LT_ECORRUPT) {
+        reportf(v, "histogram %lld cannot be read to its end", (long long)h.id); /* Q2 */
+        rc = 0;
+    }
+    return rc;
+}
 
 static int scan(struct verify *v, enum stmt_id id, enum table_id table, int (*check)(struct verify *v, const struct rows *r))
 {
@@ -198,6 +224,7 @@ static int check_tables(struct verify *v)
         {STMT_LIFE_ALL, TABLE_LIFE, check_life}, {STMT_SWEEP_ALL, TABLE_SWEEP, NULL}, {STMT_CHUNK_ALL, TABLE_CHUNK, check_chunk},
         {STMT_EVENT_ALL, TABLE_EVENT, NULL}, {STMT_GAP_ALL, TABLE_GAP, NULL}, {STMT_RSERIES_ALL, TABLE_RSERIES, check_series},
         {STMT_REQUEST_SPAN, TABLE_REQUEST, NULL}, {STMT_HIST_ALL, TABLE_HIST, check_hist},
+        {STMT_KEY_ALL, TABLE_KEY, NULL},
     };
     int rc = 0;
     for (size_t i = 0; i < ARRAY_SIZE(all) && !rc; i++)

@@ -39,6 +39,8 @@ int watcher_open(struct store *s, struct err *err)
     vec_init(&w->order, sizeof(uint32_t), LIVES_MAX);
     w->since_key = SWEEP_KEY_EVERY; /* the first sweep is a key: nobody knows what the one before holds */
     w->last_ms = w->stored_ms = MS_INVALID;
+    w->nkeys = -1;
+    map_init(&w->keys_named, (size_t)(4 * keys_max(s)));
     w->rows = mem_alloc(SWEEP_GROUP * SWEEP_ROW_MAX);
     if (!w->rows)
         return err_set(err, LT_ENOMEM, "store %s: out of memory", s->path);
@@ -60,6 +62,7 @@ void watcher_close(struct store *s)
     vec_release(&w->lives);
     vec_release(&w->order);
     map_release(&w->index);
+    map_release(&w->keys_named);
     mem_free(w->rows);
     seal_free(w->seal);
 }
@@ -137,8 +140,11 @@ int store_life_end(struct store *s, int64_t life_id, const struct life_end *end,
 {
     struct live *l;
     int rc = must_watch(s, err);
-    if (!rc)
-        rc = resume(s, life_id, &l, err);
+    if (rc)
+        return rc;
+    rc = resume(s, life_id, &l, err);
+    if (rc == LT_ENOENT && life_id > 0 && life_id < s->w.next_life) /* begun and ended since the last commit: it is over */
+        return 0;
     if (rc)
         return rc;
     _cleanup_buf_ struct buf b;
@@ -300,7 +306,11 @@ int store_put_sweep(struct store *s, const struct sweep *sweep, struct err *err)
     rc = put_time_gap(s, ts, err);
     if (!rc)
         rc = put_coded(s, sweep, n, ts, err);
-    return rc == LT_TORN ? put_coded(s, sweep, n, ts, err) : rc;
+    if (rc == LT_TORN)
+        rc = put_coded(s, sweep, n, ts, err);
+    if (rc)
+        queue_lost_sweep(&s->w.queue, ts);
+    return rc;
 }
 
 int store_put_histogram(struct store *s, int64_t life_id, int64_t wall_ns, const char *what, const char *key, int64_t count,
@@ -352,10 +362,12 @@ static int write_queue(struct store *s, struct err *err)
     rc = queue_write(s, err);
     int rc2 = db_end(s, !rc, rc ? NULL : err);
     rc = rc ? rc : rc2;
-    if (rc)
+    if (rc) {
         s->w.next_seq = seq;
-    else
+        s->w.nkeys = -1;
+    } else {
         queue_clear(&s->w.queue);
+    }
     return rc;
 }
 
