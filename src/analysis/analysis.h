@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/decompose.h"
 #include "base/metric.h"
 #include "series/series.h"
 
@@ -155,6 +156,7 @@ struct finding {
     struct step steps[STEPS_MAX];
     double beside_steps;       /* what it rose besides the steps, begin to end */
     struct days days;
+    struct decomposition parts; /* memory over days; not usable with steady */
     struct starts starts;
     struct within within;
 };

@@ -58,6 +58,9 @@ void ebb_look(struct ebb *e, const struct curve *c, struct work *w, const struct
 /* days.c */
 void days_measure(struct days *d, const struct series *s, const struct curve *c, struct work *w, int64_t utc_offset_ns);
 
+/* decompose.c: 0 or LT_ENOMEM */
+int decompose(struct decomposition *d, const struct series *s, const struct curve *c, struct work *w);
+
 /* lives.c */
 void starts_measure(struct starts *ret, const struct series *s, enum metric_id m, struct work *w);
 void within_measure(struct within *in, const struct series *s, enum metric_id m, double quantum, struct work *w);

@@ -137,7 +137,7 @@ static struct load load_of(const struct analysis *a, size_t from, size_t to, str
     return l;
 }
 
-static void look_at(struct finding *f, const struct analysis *a, enum metric_id m, struct work *w)
+static int look_at(struct finding *f, const struct analysis *a, enum metric_id m, struct work *w)
 {
     const struct series *s = a->series;
     bool target = metrics[m].scope == METRIC_SCOPE_T;
@@ -158,13 +158,19 @@ static void look_at(struct finding *f, const struct analysis *a, enum metric_id 
     f->interval_s = own_interval(&c, w);
     f->coverage = c.to > c.from ? coverage(f, &c) : 0;
     f->load = load_of(a, c.from, c.to, w);
-    if (!a->options.steady && c.memory)
+    if (!a->options.steady && c.memory) {
+        int r = decompose(&f->parts, s, &c, w);
+
+        if (r)
+            return r;
         days_measure(&f->days, s, &c, w, a->options.utc_offset_ns);
+    }
     starts_measure(&f->starts, s, m, w);
     within_measure(&f->within, s, m, c.quantum, w);
     if (c.to > c.from + 1)
         measure_growth(f, s, &c, w);
     f->root_rise = target ? (double)NAN : root_rise(s, m, f->growth.from, f->growth.to, w);
+    return 0;
 }
 
 /* Share of the window that lies in recorded gaps or in holes of the grid. */
@@ -188,6 +194,7 @@ int analysis_run(struct analysis **ret, const struct series *s, const struct ana
 {
     _cleanup_analysis_ struct analysis *a = mem_zalloc(1, sizeof *a);
     _cleanup_mem_ struct work *w = mem_alloc(sizeof *w);
+    int r = 0;
 
     if (!a || !w)
         return LT_ENOMEM;
@@ -197,12 +204,14 @@ int analysis_run(struct analysis **ret, const struct series *s, const struct ana
     a->gap_share = gap_share(s);
     restarts_find(a);
     starts_measure(&a->starts, s, memory_metric(s), w);
-    for (int m = 0; m < METRIC_N; m++) {
+    for (int m = 0; m < METRIC_N && !r; m++) {
         if (!s->sum.col[m].n || metrics[m].judge == METRIC_JUDGE_NONE || (options->metrics && !(options->metrics >> m & 1)))
             continue;
-        look_at(&a->finding[a->n], a, (enum metric_id)m, w);
+        r = look_at(&a->finding[a->n], a, (enum metric_id)m, w);
         a->n++;
     }
+    if (r)
+        return r;
     *ret = TAKE_PTR(a);
     return 0;
 }

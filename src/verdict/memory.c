@@ -13,7 +13,7 @@ static const char *name_of(const struct series_verdict *v)
 }
 
 /* Bytes of files and of shared memory: nothing is kept by an allocator there. */
-static bool is_files(const struct finding *f)
+bool is_files(const struct finding *f)
 {
     return f->metric == METRIC_TMP_BYTES || f->metric == METRIC_SHM_BYTES;
 }
@@ -112,7 +112,7 @@ static bool stepped(struct series_verdict *v, const struct series *s, size_t mos
 }
 
 /* What the program keeps did not grow: then the allocator keeps it. */
-static bool kept_by_allocator(struct series_verdict *v, const struct analysis *a)
+bool kept_by_allocator(struct series_verdict *v, const struct analysis *a)
 {
     const struct finding *heap = analysis_find(a, METRIC_HEAP_USED);
     char text[UNITS_TEXT_MAX];
@@ -221,89 +221,6 @@ static void decide_short(struct series_verdict *v, const struct analysis *a, dou
     }
 }
 
-/* ---- days ----------------------------------------------------------------------------------------------------- */
-
-static double day_band(const struct finding *f)
-{
-    double noise = isnan(f->days.noise) ? 0 : f->days.noise;
-
-    return MAX(MAX(0.004 * f->median, 2 * noise), 4 * f->growth.quantum);
-}
-
-/* One evaluation, as it would have been made at the end of day k: the last day's gain is above the band and is not
- * dying away (methods.md 2.6). */
-static bool day_rises(const struct days *d, size_t k, double band)
-{
-    double gain = d->day[k].floor - d->day[k - 1].floor;
-
-    if (!(gain > band))
-        return false;
-    return k < 2 || gain >= 0.6 * (d->day[k - 1].floor - d->day[k - 2].floor);
-}
-
-/* Whether the low window's floor came back to that of the day before. */
-static bool ebbs(const struct days *d, double band)
-{
-    size_t n = d->low_n;
-
-    return d->low_usable && n >= 2 && d->low[n - 1].usable && d->low[n - 2].usable
-        && d->low[n - 1].floor - d->low[n - 2].floor <= 0.25 * band;
-}
-
-static bool days_missing(struct series_verdict *v)
-{
-    const struct days *d = &v->finding->days;
-
-    for (size_t i = d->n > 3 ? d->n - 3 : 0; i < d->n; i++)
-        if (!d->day[i].usable) {
-            insufficient(v, "days are missing", "one of the last days was sampled for less than 70 % of it", "watch without a break, then diagnose again");
-            return true;
-        }
-    return false;
-}
-
-static void days_flat(struct series_verdict *v, double band)
-{
-    const struct finding *f = v->finding;
-    const struct days *d = &f->days;
-    double total = d->day[d->n - 1].floor - d->day[0].floor;
-    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
-
-    if (total > 2 * band)
-        say(v, VERDICT_BOUNDED, CLASS_BOUNDED, "rises, then flat", "%s: its daily floor rose by %s and has stopped: the last day added %s", name_of(v),
-            amount(f, total, a), amount(f, d->day[d->n - 1].floor - d->day[d->n - 2].floor, b));
-    else
-        say(v, VERDICT_OK, f->max - f->min > 0.1 * f->median ? CLASS_DIURNAL : CLASS_FLAT, "its floor comes back every day",
-            "%s: its daily floor moved by %s over %zu days; the band is %s", name_of(v), amount(f, total, a), d->n, amount(f, band, b));
-}
-
-static void decide_days(struct series_verdict *v, const struct analysis *a)
-{
-    const struct finding *f = v->finding;
-    const struct days *d = &f->days;
-    double band = day_band(f);
-    char gain[UNITS_TEXT_MAX], rate[160];
-
-    if (days_missing(v))
-        return;
-    if (!day_rises(d, d->n - 1, band) || d->lately <= 0.4 * (d->day[d->n - 1].floor - d->day[d->n - 2].floor)) {
-        if (!stepped(v, a->series, 4))
-            days_flat(v, band);
-        return;
-    }
-    if (stepped(v, a->series, 4) || kept_by_allocator(v, a))
-        return;
-    rate_text(f, rate, sizeof rate);
-    amount(f, d->day[d->n - 1].floor - d->day[d->n - 2].floor, gain);
-    if (ebbs(d, band))
-        suspect(v, "the low window came back to the level of the night before", "look again tomorrow");
-    else if (d->n < 3 || !day_rises(d, d->n - 2, band))
-        suspect(v, "only one day says so", "look again tomorrow: a leak rises again");
-    else
-        say(v, VERDICT_LEAK, CLASS_CREEP, "rises day by day", "%s: its daily floor rose again, by %s in the last day (%s); two days in a row agree",
-            name_of(v), gain, rate);
-}
-
 /* ---- restarts ------------------------------------------------------------------------------------------------- */
 
 static bool outlives(struct series_verdict *v)
@@ -350,7 +267,7 @@ void decide_memory(struct series_verdict *v, const struct analysis *a)
         decide_brief(v, a);
     else if (a->options.steady)
         decide_steady(v, a);
-    else if (f->days.n >= 2)
+    else if (f->parts.usable && f->parts.hours > 47.5)
         decide_days(v, a);
     else
         decide_short(v, a, seconds);
