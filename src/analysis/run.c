@@ -137,6 +137,18 @@ static struct load load_of(const struct analysis *a, size_t from, size_t to, str
     return l;
 }
 
+/* Over days the steps are those that the decomposition took out; the first ones when there are more than can be told. */
+static void steps_of_days(struct finding *f)
+{
+    const struct decomposition *d = &f->parts;
+
+    if (!d->usable || d->hours < 47.5)
+        return;
+    f->nsteps = 0;
+    for (size_t i = 0; i < d->nsteps && f->nsteps < STEPS_MAX; i++)
+        f->steps[f->nsteps++] = (struct step){ d->steps[i].at_ns, d->steps[i].delta, d->steps[i].event };
+}
+
 static int look_at(struct finding *f, const struct analysis *a, enum metric_id m, struct work *w)
 {
     const struct series *s = a->series;
@@ -169,6 +181,7 @@ static int look_at(struct finding *f, const struct analysis *a, enum metric_id m
     within_measure(&f->within, s, m, c.quantum, w);
     if (c.to > c.from + 1)
         measure_growth(f, s, &c, w);
+    steps_of_days(f);
     f->root_rise = target ? (double)NAN : root_rise(s, m, f->growth.from, f->growth.to, w);
     return 0;
 }

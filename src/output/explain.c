@@ -61,6 +61,37 @@ static void put_days(struct buf *out, const struct finding *f)
     }
 }
 
+static void put_evaluation(struct buf *out, const char *when, const struct evaluation *e)
+{
+    if (!e->usable)
+        return;
+    buf_printf(out, "    as of %s:\n", when);
+    put_number(out, "half hours fitted", (double)e->bins);
+    put_number(out, "score of the leak's part", e->score);
+    put_number(out, "the same against every excuse", e->score_generous);
+    put_number(out, "rise of the leak's part", e->rise);
+    put_number(out, "per day at the end", e->per_day);
+    put_number(out, "per request", e->per_request);
+    put_number(out, "added in the last day", e->gain_last);
+    put_number(out, "what the fit says it should have added", e->gain_fitted);
+    put_number(out, "standard error of that", e->gain_noise);
+    put_number(out, "share of the slope late in lives", e->late_in_life);
+    put_number(out, "explained by load", e->load_part);
+    put_number(out, "explained by excuses", e->excuse_part);
+    put_number(out, "left over, sd", e->noise);
+    put_number(out, "left over, autocorrelation", e->rho);
+}
+
+static void put_parts(struct buf *out, const struct decomposition *d)
+{
+    if (!d->usable)
+        return;
+    put_number(out, "lives taken apart", (double)d->lives);
+    put_number(out, "median floor", d->level);
+    put_evaluation(out, "now", &d->now);
+    put_evaluation(out, "a day before", &d->day_before);
+}
+
 static void put_rest(struct buf *out, const struct finding *f)
 {
     char when[CLOCK_TEXT_MAX];
@@ -108,5 +139,6 @@ void put_explain(struct buf *out, const struct series_verdict *s)
     put_number(out, "band per 1,000 requests", f->band_per_kreq);
     put_number(out, "rise of the root process alone", f->root_rise);
     put_days(out, f);
+    put_parts(out, &f->parts);
     put_rest(out, f);
 }
