@@ -112,7 +112,7 @@ static bool stepped(struct series_verdict *v, const struct series *s, size_t mos
 }
 
 /* What the program keeps did not grow: then the allocator keeps it. */
-bool kept_by_allocator(struct series_verdict *v, const struct analysis *a)
+static bool kept_by_allocator(struct series_verdict *v, const struct analysis *a)
 {
     const struct finding *heap = analysis_find(a, METRIC_HEAP_USED);
     char text[UNITS_TEXT_MAX];

@@ -9,9 +9,6 @@ void decide_memory(struct series_verdict *v, const struct analysis *a);
 void decide_count(struct series_verdict *v, const struct analysis *a);
 void decide_days(struct series_verdict *v, const struct analysis *a); /* memory over two days and more */
 
-/* ---- memory.c, for days.c too ---- */
-/* What the program keeps did not grow: then the allocator keeps it. True when that decided. */
-bool kept_by_allocator(struct series_verdict *v, const struct analysis *a);
 bool is_files(const struct finding *f); /* bytes of files and shared memory: no allocator there */
 
 /* Fills shape and reason, and sets verdict and class. */
