@@ -71,9 +71,12 @@ int schema_set_up(struct store *s, struct err *err)
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_extended_result_codes(s->db, 1);
     /* No mmap: a file cut short under a mapping is a SIGBUS. Checking cells costs little and finds damage early. */
-    return run(s, "PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY;"
-                  "PRAGMA secure_delete = OFF; PRAGMA cache_size = -1024; PRAGMA wal_autocheckpoint = 256;"
-                  "PRAGMA journal_size_limit = 1048576; PRAGMA synchronous = NORMAL", err);
+    int rc = run(s, "PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY;"
+                    "PRAGMA secure_delete = OFF; PRAGMA cache_size = -1024; PRAGMA wal_autocheckpoint = 256;"
+                    "PRAGMA journal_size_limit = 1048576; PRAGMA synchronous = NORMAL", err);
+    /* SQLite keeps pages as the file grows, until its cache is full. A large one would fill for days, and the watcher's own
+     * memory would look like a leak; what a commit writes fits a small one, which is full within the first sealings. */
+    return rc || s->mode != STORE_WATCH ? rc : run(s, "PRAGMA cache_size = 20", err);
 }
 
 int meta_get(struct store *s, enum meta_id id, int64_t fallback, int64_t *ret, struct err *err)
@@ -92,11 +95,19 @@ int meta_put(struct store *s, enum meta_id id, int64_t value, struct err *err)
     return db_put(s, STMT_META_PUT, TABLE_META, err, VI(id), VI(value));
 }
 
-/* The version the store says it has: the checksummed row, else SQLite's header field. 0: an empty database. */
+/* The version the store says it has: the checksummed row, else SQLite's header field. 0: an empty database. Where they differ
+ * by a single bit the header was damaged; by more, the higher one counts: whoever wrote it knows what we do not. */
 static int read_version(struct store *s, int64_t *ret, struct err *err)
 {
-    int rc = pragma_number(s, "PRAGMA user_version", ret, err);
-    return rc || !*ret ? rc : meta_get(s, META_VERSION, *ret, ret, err);
+    int64_t header, row;
+    int rc = pragma_number(s, "PRAGMA user_version", &header, err);
+    *ret = header;
+    if (rc || !header)
+        return rc;
+    rc = meta_get(s, META_VERSION, header, &row, err);
+    if (!rc)
+        *ret = __builtin_popcountll((uint64_t)(row ^ header)) <= 1 ? row : MAX(row, header);
+    return rc;
 }
 
 /* CRC of all definitions. */
@@ -189,7 +200,7 @@ int schema_open(struct store *s, struct err *err)
         rc = read_version(s, &version, err);
     if (rc)
         return rc;
-    if (version > schema_version)
+    if (version > schema_version || version < 0)
         return err_set(err, LT_EVERSION, "store %s: written by a newer version (schema %lld, this build knows %d); use that version",
                        s->path, (long long)version, schema_version);
     if (version == schema_version)
