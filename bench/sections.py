@@ -312,7 +312,7 @@ def self_watch(ctx):
             d = json_of([floor, w.db, "lowtide"])
             bytes_value = store_rows([ctx.program("store"), w.db])["whole file"]
     rows = []
-    for name, unit, scale, allowed in (("rss_anon", "KB", 1024, 64), ("rss", "KB", 1024, 256), ("fds", "", 1, 0), ("threads", "", 1, 0)):
+    for name, unit, scale, allowed in (("rss_anon", "KB", 1024, 16), ("rss", "KB", 1024, 256), ("fds", "", 1, 0), ("threads", "", 1, 0)):
         floors = d[name]
         rows.append(row(f"{name} floor, last eighth minus second", [(floors[-1] - floors[1]) / scale], unit, allowed,
                         note="floors: " + " ".join(f"{f / scale:,.0f}" for f in floors) + (f" {unit}" if unit else "")))

@@ -74,8 +74,8 @@ int schema_set_up(struct store *s, struct err *err)
     int rc = run(s, "PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY;"
                     "PRAGMA secure_delete = OFF; PRAGMA cache_size = -1024; PRAGMA wal_autocheckpoint = 256;"
                     "PRAGMA journal_size_limit = 1048576; PRAGMA synchronous = NORMAL", err);
-    /* SQLite keeps pages as the file grows, until its cache is full. A large one would fill for days, and the watcher's own
-     * memory would look like a leak; what a commit writes fits a small one, which is full within the first sealings. */
+    /* SQLite's cache grows with the file until it is full: a large one fills for days, and the watcher's own memory looks like
+     * a leak. 20 pages are what SQLite allocates at once, when it is opened; what does not fit them goes to the WAL early. */
     return rc || s->mode != STORE_WATCH ? rc : run(s, "PRAGMA cache_size = 20", err);
 }
 

@@ -1,4 +1,5 @@
 /* What is bounded: texts by number, the queue, the gaps. Nobody's flood may push out what others need. */
+#include <sqlite3.h>
 #include <string.h>
 
 #include "store/test_kit.h"
@@ -245,5 +246,36 @@ static void test_gaps_that_touch_are_one(void **state)
     OK(store_close(s, &err));
 }
 
+/* ---- memory ---- */
+
+/* Sweeps up to `upto`; what SQLite holds afterwards. */
+static int64_t memory_after(struct store *s, const int64_t *ids, size_t n, int64_t *i, int64_t upto)
+{
+    for (; *i < upto; ++*i) {
+        OK(put_sweep_at(s, ids, n, *i, &err));
+        OK(store_commit(s, &err));
+    }
+    return sqlite3_memory_used();
+}
+
+/* The watcher's floor comes back: SQLite keeps no more pages of a store of days than of one of hours. */
+static void test_memory_does_not_follow_the_file(void **state)
+{
+    struct store *s;
+    int64_t target, ids[8], i = 0;
+    (void)state;
+    OK(store_open(&s, test_path("memory.db"), STORE_WATCH, NULL, &err));
+    OK(store_target(s, "api", "pid:1", &target, &err));
+    for (int k = 0; k < 8; k++) {
+        struct life_info info = test_life(target, 7 + k);
+        OK(store_life_begin(s, &info, &ids[k], &err));
+    }
+    int64_t hours = memory_after(s, ids, ARRAY_SIZE(ids), &i, 600);
+    int64_t days = memory_after(s, ids, ARRAY_SIZE(ids), &i, 6000);
+    assert_in_range((uintmax_t)MAX(days - hours, INT64_C(0)), 0, 16 << 10);
+    OK(store_close(s, &err));
+}
+
 HARNESS_MAIN(CASE(test_endpoints_leave_room_for_lives), CASE(test_keys_come_and_go), CASE(test_short_lives_do_not_fill_the_queue),
-             CASE(test_ended_twice), CASE(test_gaps_that_touch_are_one))
+             CASE(test_ended_twice), CASE(test_gaps_that_touch_are_one),
+             CASE(test_memory_does_not_follow_the_file))
