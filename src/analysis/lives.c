@@ -73,6 +73,7 @@ struct start { double at, floor, rate; };
 static bool start_of(const struct series *s, const struct series_life *l, enum metric_id m, struct work *w, struct start *ret)
 {
     int64_t length = MIN((l->last_ns - l->first_ns) / 10, 3 * 3600 * NS_PER_S);
+    size_t third;
     struct curve c = { .track = &s->sum, .col = &s->sum.col[m] };
 
     if (!l->root || l->whole || l->samples < 3 || l->first_ns == CLOCK_INVALID || l->first_ns < s->from_ns || !c.col->n)
@@ -81,6 +82,10 @@ static bool start_of(const struct series *s, const struct series_life *l, enum m
     c.to = MIN(MAX(index_at(s, l->first_ns + length), c.from + 3), s->sum.n);
     if (c.to <= c.from)
         return false;
+    /* What is read seldom may not have been read by then: the first third of a life is still its start. */
+    third = index_at(s, l->first_ns + (l->last_ns - l->first_ns) / 3);
+    for (bool any = curve_points(&c, c.from, c.to) > 0; !any && c.to < third; c.to++)
+        any = !isnan(c.col->mid[c.to]);
     ret->at = (double)l->start_ns / 1e9;
     ret->floor = curve_floor(&c, w, c.from, c.to, 0.1);
     ret->rate = series_requests_between(&s->sum, c.from, c.to) / MAX(curve_seconds(&c, c.from, c.to), 1e-9);

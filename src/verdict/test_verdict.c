@@ -355,6 +355,11 @@ static void test_restarts_hide_a_leak(void **state)
     c.shm_leak = 0.01;
     expect_series(&c, true, METRIC_SHM_SEGMENTS, VERDICT_EXTERNAL);
     expect(&c, true, VERDICT_EXTERNAL);
+    c.seldom_s = 90; /* not once in the first tenth of most lives */
+    expect_series(&c, true, METRIC_SHM_SEGMENTS, VERDICT_EXTERNAL);
+    expect_series(&c, true, METRIC_SHM_BYTES, VERDICT_EXTERNAL);
+    c.shm_leak = 0;
+    expect_series(&c, true, METRIC_SHM_SEGMENTS, VERDICT_OK);
 }
 
 /* ---- hundreds of healthy ones --------------------------------------------------------------------------------- */

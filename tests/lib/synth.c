@@ -233,11 +233,13 @@ static void target_values(struct state *s, struct point_values v[METRIC_N])
 {
     for (int m = 0; m < METRIC_N; m++)
         v[m] = (struct point_values){ METRIC_NA, METRIC_NA, METRIC_NA, METRIC_NA, METRIC_NA };
+    set(v, METRIC_ORPHANS, 0);
+    if (s->c->seldom_s > 0 && floor(s->t / s->c->seldom_s) <= floor((s->t - s->c->interval_s) / s->c->seldom_s))
+        return;
     set(v, METRIC_TMPFILES, 2 + s->leaked_tmp);
     set(v, METRIC_TMP_BYTES, 8192 + 4096 * s->leaked_tmp);
     set(v, METRIC_SHM_SEGMENTS, s->leaked_shm);
     set(v, METRIC_SHM_BYTES, 65536 * s->leaked_shm);
-    set(v, METRIC_ORPHANS, 0);
 }
 
 static bool missing(const struct synth *c, struct random *r, double t)

@@ -40,6 +40,7 @@ struct synth {
     double restart_s;             /* > 0: a new process every so many seconds */
     double drop;                  /* share of samples that is missing */
     double hole_s, hole_at_s;     /* a hole */
+    double seldom_s;              /* > 0: temp files and shared memory are read only every so many seconds */
 };
 
 /* A service of seven minutes at 20 requests a second, sampled every second, without noise or leak. */
