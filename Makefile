@@ -45,6 +45,13 @@ bench:
 	@ninja -C build/meson bench-programs
 	@scripts/bench --build build/meson
 
+# SEED=1 CASES=50 ARGS="--daily": see bench/curves/README.md
+bench-curves:
+	@scripts/setup build
+	@scripts/build
+	@ninja -C build/meson bench/bench-curves
+	@build/meson/bench/bench-curves --seed "$(or $(SEED),1)" --cases "$(or $(CASES),50)" $(ARGS)
+
 install:
 	@scripts/build --prefix "$(PREFIX)"
 	@meson install -C build/meson --no-rebuild --quiet --destdir "$(abspath $(DESTDIR))"
@@ -56,4 +63,4 @@ deb:
 clean:
 	@rm -rf build
 
-.PHONY: all setup demo test check sanitize tsan fuzz lint bench install deb clean
+.PHONY: all setup demo test check sanitize tsan fuzz lint bench bench-curves install deb clean
