@@ -310,14 +310,16 @@ def self_watch(ctx):
             w.process.wait()
             w.summary()
             d = json_of([floor, w.db, "lowtide"])
-            bytes_value = store_rows([ctx.program("store"), w.db])["whole file"]
+            recorded = store_rows([ctx.program("store"), w.db])
     rows = []
     for name, unit, scale, allowed in (("rss_anon", "KB", 1024, 16), ("rss", "KB", 1024, 256), ("fds", "", 1, 0), ("threads", "", 1, 0)):
         floors = d[name]
         rows.append(row(f"{name} floor, last eighth minus second", [(floors[-1] - floors[1]) / scale], unit, allowed,
                         note="floors: " + " ".join(f"{f / scale:,.0f}" for f in floors) + (f" {unit}" if unit else "")))
     rows.append(row("sweeps recorded of 2,880", [d["samples"]], "", 2736, at_most=False))
-    rows.append(row("size of what was recorded", [bytes_value[0]], bytes_value[1], 1, note="the whole file, 52 processes"))
+    for name in ("whole file", "whole file, per 20 columns"):
+        value, unit = recorded[name]
+        rows.append(row(f"what was recorded, {name}", [value], unit, STORE_TARGETS[name], note="52 processes"))
     return rows
 
 
