@@ -36,7 +36,7 @@ static void begin_life(struct run *r, double t, bool oom)
     r->born_s = t;
     r->born_n = traffic_at(r->traffic.requests, c, t);
     r->held = r->high = r->most = 0;
-    r->base = r->p.base * (1 + r->p.ext * t / (7 * DAY_S));
+    r->base = r->p.base * (1 + (r->c->options.no_leak ? 0 : r->p.ext) * t / (7 * DAY_S));
 }
 
 static void event(struct run *r, double t, const char *kind)
@@ -49,7 +49,7 @@ static double leaked(const struct run *r)
 {
     double from = fmax(r->p.onset_s, r->born_s), share = 0;
 
-    if (isnan(r->p.onset_s))
+    if (isnan(r->p.onset_s) || r->c->options.no_leak)
         return 0;
     if (r->p.nstairs) {
         for (size_t i = 0; i < r->p.nstairs; i++)
@@ -219,7 +219,7 @@ static bool take(struct run *r, double dt)
     row.life = r->life;
     row.v[V_RSS] = (int64_t)(fmax(rss, 4096) / 4096) * 4096;
     row.v[V_HEAP] = (int64_t)fmax(heap, 0);
-    counts(r, &row, flight, n, r->p.count_leak > 0 ? floor(traffic_at(r->traffic.units, r->c, r->t)) : 0);
+    counts(r, &row, flight, n, r->p.count_leak > 0 && !r->c->options.no_leak ? floor(traffic_at(r->traffic.units, r->c, r->t)) : 0);
     for (size_t w = 0; w < r->p.workers; w++)
         row.v[V_CHILDREN] += r->on[w];
     if (!emit(r, &row))

@@ -43,7 +43,7 @@ static void daily(const struct args *a, const struct curve *c, struct result *r)
 
 static void one(const struct args *a, enum family_id family, unsigned number, struct result *r, struct buf *explain)
 {
-    struct curve_options o = { a->seed, family, number, a->days, a->interval_s };
+    struct curve_options o = { a->seed, family, number, a->days, a->interval_s, false };
     struct curve *c = curve_make(&o);
     struct series *s;
 

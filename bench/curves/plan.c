@@ -159,11 +159,11 @@ static void plan_lives(struct plan *p, struct curve *c, struct stream *s, double
 
     switch (c->options.family) {
     case FAMILY_SAW_OOM:
-        p->nstairs = whole(s, 4, 16); /* lives, used once below */
-        p->limit = draw_between(s, 0.15, 0.6) * p->base;
-        p->size = p->limit * (double)p->nstairs / p->base * 7 / c->options.days;
-        p->limit += p->base + p->warm + p->flight;
-        p->nstairs = 0;
+        /* What a busy moment takes is below the limit: only the leak reaches it. */
+        p->busy = fmax(p->busy, 16);
+        p->limit = draw_between(s, 0.25, 0.8) * p->base;
+        p->size = p->limit * draw_between(s, 6, 18) / p->base * 7 / c->options.days;
+        p->limit += p->base + p->warm + 1.3 * p->flight * (1 + 4 / sqrt(p->busy)) + 8 * p->noise + p->quantum;
         break;
     case FAMILY_SAW_DAILY:
         for (double t = first; t < span; t += DAY_S)

