@@ -66,7 +66,8 @@ struct curve_life { int32_t pid, ppid; int64_t start_ns, end_ns; bool oom; }; /*
 struct curve_event { int64_t ts_ns; const char *kind; };
 struct curve_gap { int64_t from_ns, to_ns; };
 
-struct curve_options { uint64_t seed; enum family_id family; unsigned number; double days, interval_s; bool no_leak; }; /* no_leak: the same curve had nothing leaked */
+/* no_leak: the same curve had nothing leaked. */
+struct curve_options { uint64_t seed; enum family_id family; unsigned number; double days, interval_s; bool no_leak; };
 
 struct curve {
     struct curve_options options;
