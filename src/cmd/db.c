@@ -23,7 +23,7 @@ int cmd_open_store(const struct args *args, struct store **ret, struct err *err)
     if (!r)
         r = store_open(ret, path, STORE_READ, NULL, err);
     if (!r && store_damage(*ret))
-        log_warn("%s: %s; lowtide store verify says more", path, store_damage(*ret));
+        log_warn("%s", store_damage(*ret));
     return r;
 }
 

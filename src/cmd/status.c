@@ -220,14 +220,24 @@ static void ended_text(const struct target_status *t, char *out, size_t size)
         str_fmt(out + n, size - n, ")");
 }
 
+/* Requests can be imported for a target that has no sample: its last one is no time to reckon with. */
+static void ago_text(const struct status *s, int64_t last_ns, char *out, size_t size)
+{
+    char age[UNITS_TEXT_MAX];
+    bool ahead = last_ns > s->now_ns; /* an imported curve, or a clock that was set back */
+    if (last_ns == CLOCK_INVALID)
+        str_fmt(out, size, "never");
+    else
+        str_fmt(out, size, ahead ? "in %s" : "%s ago", units_time(ahead ? last_ns - s->now_ns : s->now_ns - last_ns, age));
+}
+
 static void target_line(const struct status *s, const struct target_status *t)
 {
-    char a[256], b[256], age[UNITS_TEXT_MAX], ago[48], count[UNITS_TEXT_MAX], ended[160], c[256];
-    bool ahead = t->last_ns > s->now_ns; /* an imported curve, or a clock that was set back */
-    str_fmt(ago, sizeof ago, ahead ? "in %s" : "%s ago", units_time(ahead ? t->last_ns - s->now_ns : s->now_ns - t->last_ns, age));
+    char a[256], b[256], ago[48], count[UNITS_TEXT_MAX], ended[160], c[256];
+    ago_text(s, t->last_ns, ago, sizeof ago);
     ended_text(t, ended, sizeof ended);
     printf("%-18s %-20s %14s %10s %7" PRIu64 "  %s\n", cut(t->name, 18, a), cut(t->selector, 20, b),
-           t->last_ns == CLOCK_INVALID ? "never" : ago, units_count((double)t->samples, count), t->running, cut(ended, 25, c));
+           ago, units_count((double)t->samples, count), t->running, cut(ended, 25, c));
 }
 
 static void life_line(const struct life_status *l)

@@ -202,3 +202,11 @@ def test_paths_that_are_no_text_are_shown_all_the_same(cli):
 
 def test_a_folder_is_no_file(cli):
     assert "Is a directory" in cli.fails("import", "api", cli.folder, status=3)
+
+
+def test_requests_without_a_sample_have_no_last_one(cli):
+    path = write(cli, "r.csv", f"ts,endpoint,n\n{BASE},/a,3\n")
+    cli.json("import", "api", path)
+    done = cli.run("status")
+    assert " never " in done.stdout
+    assert done.stderr == ""

@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import socket
+import sqlite3
 import struct
 import subprocess
 import termios
@@ -282,6 +283,15 @@ def test_damaged_store_is_read_and_said(cli, service):
     assert "damaged" in done.stdout
     verdict = cli.json("store", "verify", status=1)
     assert verdict["sound"] is False and verdict["damage"]
+
+
+def test_damage_is_said_once_in_one_line(cli, service):
+    cli.run("watch", f"api=pid:{service.pid}", "--once")
+    with sqlite3.connect(cli.db) as db:
+        db.execute("DROP TABLE hkey")
+    db.close()
+    [line] = cli.run("status").stderr.splitlines()
+    assert line.count(str(cli.db)) == 1 and line.count("store verify") == 1
 
 
 def test_a_file_that_is_no_store(cli, service):

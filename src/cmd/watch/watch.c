@@ -154,7 +154,7 @@ static int open_store(const struct args *args, struct store **ret, struct err *e
         return r;
     r = store_open(ret, path, STORE_WATCH, &config, err);
     if (!r && store_damage(*ret))
-        log_warn("%s: %s; lowtide store verify says more", path, store_damage(*ret));
+        log_warn("%s", store_damage(*ret));
     return r;
 }
 
