@@ -157,6 +157,31 @@ static void test_external_starts_rise(void **state)
     }
 }
 
+/* As many rises as the label's leak has jumps, and none of the seven days without one. */
+static void test_stairs_go_on(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < CASES; i++) {
+        struct curve *c = make(FAMILY_STAIR, i, false), *clean = make(FAMILY_STAIR, i, true);
+        double last = 0, risen_ns = 0;
+        size_t rises = 0;
+
+        for (size_t r = 0; r < c->nrows; r++) {
+            double more = (double)(c->rows[r].v[V_HEAP] - clean->rows[r].v[V_HEAP]), at = (double)(c->rows[r].ts_ns - c->rows[0].ts_ns);
+
+            if (more > last + 2) {
+                assert_true(at - risen_ns < 2.2 * DAY_S * 1e9);
+                rises++;
+                risen_ns = at;
+            }
+            last = fmax(last, more);
+        }
+        assert_true(rises >= 6 && rises <= 28 && risen_ns > 5.5 * DAY_S * 1e9);
+        curve_free(c);
+        curve_free(clean);
+    }
+}
+
 static double lowest(const struct curve *c, double from_s, double to_s)
 {
     int64_t begin = c->lives[0].start_ns;
@@ -254,7 +279,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_seed_same_bytes), cmocka_unit_test(test_draws_are_fixed),
         cmocka_unit_test(test_memory_leaks_are_as_labelled), cmocka_unit_test(test_count_leaks_are_as_labelled),
-        cmocka_unit_test(test_oom_saws_die_of_memory), cmocka_unit_test(test_external_starts_rise),
+        cmocka_unit_test(test_oom_saws_die_of_memory), cmocka_unit_test(test_external_starts_rise), cmocka_unit_test(test_stairs_go_on),
         cmocka_unit_test(test_healthy_ones_do_not_leak), cmocka_unit_test(test_series_is_the_curve), cmocka_unit_test(test_wilson),
         cmocka_unit_test(test_baselines_see_the_obvious),
     };
