@@ -117,12 +117,14 @@ static int on_row(void *ctx, const struct csv_row *row)
     return importer_row(im, row);
 }
 
-static void on_progress(void *ctx, uint64_t bytes)
+/* Between buffers, so that a line without end can be stopped too. */
+static int on_progress(void *ctx, uint64_t bytes)
 {
     struct importer *im = ctx;
     char done[UNITS_TEXT_MAX];
     if (im->show_of > 0)
         fprintf(stderr, "\r\033[K%3.0f %%  %s", 100.0 * (double)bytes / (double)im->show_of, units_bytes((double)bytes, done));
+    return cmd_stopped() ? LT_EINTR : 0;
 }
 
 static int64_t size_to_show(int fd, const struct args *args)

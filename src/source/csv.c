@@ -187,7 +187,9 @@ static int read_all(struct reader *r, enum csv_kind kind, struct err *err)
         if (res)
             return res;
         if (r->options && r->options->progress)
-            r->options->progress(r->ctx, r->report->bytes);
+            res = r->options->progress(r->ctx, r->report->bytes);
+        if (res)
+            return res;
     }
 }
 

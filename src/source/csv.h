@@ -73,7 +73,7 @@ typedef int (*csv_row_fn)(void *ctx, const struct csv_row *row);
 
 struct csv_options {
     bool skip_unknown;                            /* unknown columns are passed over */
-    void (*progress)(void *ctx, uint64_t bytes);  /* may be NULL; after each buffer */
+    int (*progress)(void *ctx, uint64_t bytes);   /* may be NULL; after each buffer, rows or not: what is not 0 stops */
 };
 
 struct csv_report {

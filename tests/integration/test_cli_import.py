@@ -168,6 +168,20 @@ def test_interrupted_import_leaves_whole_chunks_and_can_be_completed(cli):
     assert life["samples"] == 400000
 
 
+def blocks(pid, sig):
+    with open(f"/proc/{pid}/status") as f:
+        [mask] = [int(line.split()[1], 16) for line in f if line.startswith("SigBlk")]
+    return mask >> (sig - 1) & 1
+
+
+def test_a_line_without_end_can_be_stopped(cli):
+    p = cli.start("import", "api", "/dev/zero", "--kind", "curve")
+    wait_for(lambda: blocks(p.pid, signal.SIGTERM), "it minds signals")
+    p.send_signal(signal.SIGTERM)
+    _, err = p.communicate(timeout=60)
+    assert p.returncode == 3 and "stopped" in err
+
+
 def test_memory_is_bounded(cli):
     """A file many times larger than the memory the import may take."""
     path = cli.folder / "big.csv"
