@@ -61,11 +61,11 @@ static int fail(const char *verb, struct err *err, int code)
     return err_exit_status(shown);
 }
 
-int cmd_errno(struct err *err, int errnum, const char *what, const char *todo)
+int cmd_errno(struct err *err, int errnum, const char *what, const char *remedy)
 {
     struct err why = { 0 };
     int code = err_errno(&why, LT_EIO, errnum, "%s", what);
-    return err_set(err, code, "%s; %s", why.text, todo);
+    return err_set(err, code, "%s; %s", why.text, remedy);
 }
 
 static bool is_group(const char *word)

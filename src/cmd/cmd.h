@@ -68,8 +68,8 @@ bool cmd_stopped(void);
 int cmd_signal_fd(void);                 /* readable for good once stopped; for poll loops */
 int cmd_wait_until(int64_t mono_ns);     /* 0 when the time has come, LT_EINTR when stopped first */
 
-/* "what: why of errnum; todo": a failed system call as the one line a user sees. Returns the code err_errno gives. */
-int cmd_errno(struct err *err, int errnum, const char *what, const char *todo);
+/* "what: why of errnum; remedy": a failed system call as the one line a user sees. Returns the code err_errno gives. */
+int cmd_errno(struct err *err, int errnum, const char *what, const char *remedy);
 
 struct store;
 /* The store's path: --db, else the environment's LOWTIDE_DB, else the default of this user (its folder made when `create`). */
