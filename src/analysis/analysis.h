@@ -19,7 +19,6 @@
 #include "series/series.h"
 
 #define BLOCKS_MAX 48
-#define STEPS_MAX 8
 #define DAYS_MAX 40
 #define WORKERS_MAX SERIES_OWN_MAX
 
@@ -101,8 +100,6 @@ struct ebb {
     double before, peak, after; /* floor before the growth, at the end of traffic, in the last half of the quiet */
     double returned;            /* share of the growth that came back: 0 none, 1 all */
 };
-
-struct step { int64_t at_ns; double delta; int event; }; /* event: index into series.events, -1 none near */
 
 struct day { int64_t begin_ns; double floor; bool usable; };
 struct days {

@@ -1,5 +1,3 @@
-#include <stdlib.h>
-
 #include "analysis/bins.h"
 #include "analysis/stats.h"
 #include "base/clock.h"
@@ -11,18 +9,6 @@
 #define STAIR_MIN 5            /* that many up, and four times as many as down */
 
 /* ---- making --------------------------------------------------------------------------------------------------- */
-
-/* Work done between two points: requests, else CPU seconds; 0 where it went back (a process of the sum has ended). */
-static double work_between(const struct series *s, enum load_source source, size_t i, size_t j)
-{
-    double d;
-
-    if (source == LOAD_NONE || j <= i)
-        return 0;
-    d = source == LOAD_REQUESTS ? s->sum.req[j] - s->sum.req[i]
-                                : (s->sum.col[METRIC_CPU_NS].mid[j] - s->sum.col[METRIC_CPU_NS].mid[i]) / 1e9;
-    return d > 0 ? d : 0;
-}
 
 static enum load_source source_of(const struct series *s)
 {
@@ -56,7 +42,7 @@ static bool fill(struct bin *x, const struct curve *c, struct work *w, size_t fr
 static void follow(struct bins *b, const struct series *s, struct bin *x, size_t from, size_t to, bool first)
 {
     struct bin *last = first ? NULL : &b->bin[b->n - 1];
-    double dt = (double)(s->sum.ts_ns[to - 1] - s->sum.ts_ns[from]) / 1e9, done = work_between(s, b->load, from, to - 1);
+    double dt = (double)(s->sum.ts_ns[to - 1] - s->sum.ts_ns[from]) / 1e9, done = load_work(s, b->load, from, to - 1) / (b->load == LOAD_CPU ? 1e9 : 1);
     double keep;
 
     x->load = dt > 0 ? done / dt : 0;
@@ -172,36 +158,19 @@ static double jump_at(const struct bins *b, size_t i, double least)
     return MAX(slope_within(b, i - SIDE, i), slope_within(b, i + 1, i + 1 + SIDE)) < 0.25 * fabs(lasting) ? lasting : 0;
 }
 
-static int event_near(const struct series *s, int64_t at)
-{
-    int best = -1;
-    int64_t nearest = INT64_MAX;
-
-    for (size_t i = 0; i < s->events.n; i++) {
-        const struct series_event *e = (const struct series_event *)s->events.items + i;
-        int64_t d = at - e->ts_ns;
-
-        if (d < -BIN_NS || d > 3 * BIN_NS || llabs(d) >= nearest)
-            continue;
-        nearest = llabs(d);
-        best = (int)i;
-    }
-    return best;
-}
-
 static size_t collect(const struct bins *b, struct decomposition *d, const struct series *s, double least, size_t *at)
 {
     size_t n = 0;
 
-    for (size_t i = SIDE; i + SIDE < b->n && n < BIN_STEPS_MAX; i++) {
+    for (size_t i = SIDE; i + SIDE < b->n && n < STEPS_MAX; i++) {
         double jump = jump_at(b, i, least);
 
         if (jump == 0)
             continue;
         while (i + 1 + SIDE < b->n && fabs(jump_at(b, i + 1, least)) > fabs(jump))
             jump = jump_at(b, ++i, least);
-        d->steps[n] = (struct bin_step){ .at_ns = b->bin[i].end_ns - (int64_t)(b->hours * 1.8e12), .delta = jump };
-        d->steps[n].event = event_near(s, d->steps[n].at_ns);
+        d->steps[n] = (struct step){ .at_ns = b->bin[i].end_ns - (int64_t)(b->hours * 1.8e12), .delta = jump };
+        d->steps[n].event = steps_event(s, d->steps[n].at_ns, 3 * BIN_NS, BIN_NS);
         at[n++] = i;
         i += SIDE / 2;
     }
@@ -226,7 +195,7 @@ void bins_lives(struct bins *b)
 void bins_steps(struct bins *b, struct decomposition *d, const struct series *s)
 {
     double least = MAX(8 * 1.4826 * usual_change(b), 0.015 * d->level);
-    size_t at[BIN_STEPS_MAX], next = 0, segment = 0;
+    size_t at[STEPS_MAX], next = 0, segment = 0;
 
     d->nsteps = collect(b, d, s, least, at);
     d->staircase = is_staircase(d);

@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BIN_STEPS_MAX 32
+#define STEPS_MAX 32
 
-/* A lasting jump within one life. */
-struct bin_step { int64_t at_ns; double delta; int event; }; /* event: index into series.events, -1: none near */
+/* A lasting jump. event: index into series.events, -1: none near. */
+struct step { int64_t at_ns; double delta; int event; };
 
 /* One look at the bins up to a moment. Amounts in the series' unit. */
 struct evaluation {
@@ -41,7 +41,7 @@ struct decomposition {
     size_t lives;              /* with bins */
     bool staircase;            /* so many steps up that they are the growth; none was removed */
     size_t nsteps;
-    struct bin_step steps[BIN_STEPS_MAX];
+    struct step steps[STEPS_MAX];
     double steps_total;        /* sum of those removed */
     double covered[3];         /* share of each of the last three days that was sampled, newest first; NaN: before the window */
     double work_ratio;         /* work of the last day over that of the day before; NaN: not known */

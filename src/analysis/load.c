@@ -13,13 +13,14 @@ struct slices {
     double rate[SLICES_MAX]; /* per second; NaN where nothing is known */
 };
 
-/* Cumulative work: requests, or CPU time with its falls (a process ended) taken out by the caller of slices_add. */
-static double work_between(const struct series *s, enum load_source src, size_t i)
+double load_work(const struct series *s, enum load_source src, size_t from, size_t to)
 {
     const double *v = src == LOAD_REQUESTS ? s->sum.req : s->sum.col[METRIC_CPU_NS].mid;
-    double d = v[i] - v[i - 1];
+    double sum = 0;
 
-    return d > 0 ? d : 0; /* NaN: 0 as well; the slice then has little weight */
+    for (size_t i = from + 1; src != LOAD_NONE && i <= to; i++)
+        sum += v[i] > v[i - 1] ? v[i] - v[i - 1] : 0; /* NaN: 0 as well; the stretch then has little weight */
+    return sum;
 }
 
 static void slices_fill(struct slices *sl, const struct series *s, enum load_source src, size_t from, size_t to)
@@ -34,7 +35,7 @@ static void slices_fill(struct slices *sl, const struct series *s, enum load_sou
         double mid = ((double)(t[i] - t[from]) + (double)(t[i - 1] - t[from])) / 2e9;
         size_t k = MIN((size_t)(mid / span * (double)sl->n), sl->n - 1);
 
-        sl->rate[k] += work_between(s, src, i);
+        sl->rate[k] += load_work(s, src, i - 1, i);
         seen[k] += (double)(t[i] - t[i - 1]) / 1e9;
     }
     for (size_t k = 0; k < sl->n; k++)
@@ -142,15 +143,13 @@ static void judge_constancy(struct load *l, const struct series *s)
 static bool still_working(const struct load *l, const struct series *s, size_t to)
 {
     const struct column *cpu = &s->sum.col[METRIC_CPU_NS];
-    double busy = 0, tail = 0;
+    double busy, tail;
     const int64_t *t = s->sum.ts_ns;
 
     if (l->source != LOAD_REQUESTS || !cpu->n || l->to + 1 >= to)
         return false;
-    for (size_t i = l->from + 1; i < l->to; i++)
-        busy += work_between(s, LOAD_CPU, i);
-    for (size_t i = l->to + 1; i < to; i++)
-        tail += work_between(s, LOAD_CPU, i);
+    busy = load_work(s, LOAD_CPU, l->from, l->to - 1);
+    tail = load_work(s, LOAD_CPU, l->to, to - 1);
     busy /= MAX((double)(t[l->to - 1] - t[l->from]) / 1e9, 1e-9);
     tail /= MAX((double)(t[to - 1] - t[l->to]) / 1e9, 1e-9);
     return busy > 0 && tail > 0.5 * busy;

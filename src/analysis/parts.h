@@ -44,6 +44,8 @@ struct fit blocks_fit(const struct blocks *b, size_t from, size_t to);
 
 /* load.c */
 void load_find(struct load *l, const struct series *s, size_t from, size_t to, struct work *w);
+/* Work done between two grid indices: requests, or nanoseconds of CPU; falls (a process of the sum ended) are left out. */
+double load_work(const struct series *s, enum load_source src, size_t from, size_t to);
 
 /* growth.c */
 void warmup_find(struct warmup *wu, const struct curve *c, struct work *w, double least, size_t *ret_from);
@@ -51,6 +53,8 @@ void growth_measure(struct growth *g, struct blocks *b, const struct curve *c, s
 
 /* steps.c */
 void steps_find(struct finding *f, const struct series *s, const struct curve *c, struct work *w);
+/* The event nearest to a jump, up to `before` before it or `after` after it; -1: none. */
+int steps_event(const struct series *s, int64_t at_ns, int64_t before_ns, int64_t after_ns);
 
 /* ebb.c */
 void ebb_look(struct ebb *e, const struct curve *c, struct work *w, const struct load *l, size_t end, double before);

@@ -1,4 +1,6 @@
 /* Every judged metric of a series, one finding each. */
+#include <string.h>
+
 #include "analysis/parts.h"
 #include "analysis/stats.h"
 #include "base/clock.h"
@@ -137,16 +139,15 @@ static struct load load_of(const struct analysis *a, size_t from, size_t to, str
     return l;
 }
 
-/* Over days the steps are those that the decomposition took out; the first ones when there are more than can be told. */
+/* Over days the steps are those that the decomposition took out. */
 static void steps_of_days(struct finding *f)
 {
     const struct decomposition *d = &f->parts;
 
     if (!d->usable || d->hours < 47.5)
         return;
-    f->nsteps = 0;
-    for (size_t i = 0; i < d->nsteps && f->nsteps < STEPS_MAX; i++)
-        f->steps[f->nsteps++] = (struct step){ d->steps[i].at_ns, d->steps[i].delta, d->steps[i].event };
+    f->nsteps = d->nsteps;
+    memcpy(f->steps, d->steps, sizeof f->steps);
 }
 
 static int look_at(struct finding *f, const struct analysis *a, enum metric_id m, struct work *w)

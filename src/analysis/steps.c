@@ -42,17 +42,16 @@ static double usual_change(const double *v, size_t n)
     return stats_median(d, m);
 }
 
-/* An event up to two blocks before the jump, or half a block after it. */
-static int event_near(const struct series *s, int64_t at, int64_t block_ns)
+int steps_event(const struct series *s, int64_t at_ns, int64_t before_ns, int64_t after_ns)
 {
     int best = -1;
     int64_t nearest = INT64_MAX;
 
     for (size_t i = 0; i < s->events.n; i++) {
         const struct series_event *e = (const struct series_event *)s->events.items + i;
-        int64_t d = at - e->ts_ns;
+        int64_t d = at_ns - e->ts_ns;
 
-        if (d < -block_ns || d > 2 * block_ns)
+        if (d < -after_ns || d > before_ns)
             continue;
         d = d < 0 ? -d : d;
         if (d < nearest) {
@@ -66,6 +65,7 @@ static int event_near(const struct series *s, int64_t at, int64_t block_ns)
 static void add_step(struct finding *f, const struct series *s, const struct curve *c, const size_t *at, size_t k, double delta)
 {
     const int64_t *t = c->track->ts_ns;
+    int64_t block_ns = t[at[k]] - t[at[k - 1]];
     struct step *st;
 
     if (f->nsteps >= STEPS_MAX)
@@ -73,7 +73,7 @@ static void add_step(struct finding *f, const struct series *s, const struct cur
     st = &f->steps[f->nsteps++];
     st->at_ns = t[at[k]];
     st->delta = delta;
-    st->event = event_near(s, t[at[k]], t[at[k]] - t[at[k - 1]]);
+    st->event = steps_event(s, t[at[k]], 2 * block_ns, block_ns);
 }
 
 /* Level of the blocks from k on minus that of those before. */

@@ -76,15 +76,25 @@ const char *extent(const struct finding *f, char out[UNITS_TEXT_MAX])
     return out;
 }
 
+static const struct step *largest_step(const struct finding *f)
+{
+    const struct step *best = &f->steps[0];
+
+    for (size_t i = 1; i < f->nsteps; i++)
+        if (fabs(f->steps[i].delta) > fabs(best->delta))
+            best = &f->steps[i];
+    return best;
+}
+
 void say_step(struct series_verdict *v, const struct series *s)
 {
     const struct finding *f = v->finding;
-    const struct step *st = &f->steps[0];
+    const struct step *st = largest_step(f);
     const struct series_event *e = st->event >= 0 ? vec_at(&s->events, (size_t)st->event) : NULL;
     char by[UNITS_TEXT_MAX], when[CLOCK_TEXT_MAX], more[40] = "";
 
     if (f->nsteps > 1)
-        str_fmt(more, sizeof more, " (the first of %zu jumps)", f->nsteps);
+        str_fmt(more, sizeof more, " (the largest of %zu jumps)", f->nsteps);
     say(v, VERDICT_STEP, CLASS_STEP, "flat, a jump, flat", "%s: jumped by %s at %s%s%s%s%s and was flat before and after", metrics[f->metric].name,
         amount(f, st->delta, by), clock_rfc3339(st->at_ns / NS_PER_S * NS_PER_S, when), more, e ? ", next to " : "", e ? e->kind : "",
         e && e->text[0] ? " event" : "");
