@@ -105,8 +105,6 @@ struct day { int64_t begin_ns; double floor; bool usable; };
 struct days {
     size_t n;                  /* whole days that end at the window's end, oldest first */
     struct day day[DAYS_MAX];
-    double lately;             /* floor of the last six hours minus that of the same hours a day before; NaN unknown */
-    double noise;              /* scatter of the daily floors' differences, from within the days */
     size_t low_n;              /* low windows seen */
     struct day low[DAYS_MAX];  /* their floors, oldest first */
     int low_from_min, low_to_min; /* minutes of local day */

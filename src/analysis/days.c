@@ -45,39 +45,6 @@ static void whole_days(struct days *d, const struct curve *c, struct work *w, do
         d->day[i] = day_of(c, w, end - (int64_t)(d->n - i) * DAY_NS, DAY_NS, interval_s);
 }
 
-/* Scatter of a daily floor, from how much six-hour floors of neighbouring days differ around their median shift. */
-static double floor_noise(const struct curve *c, struct work *w)
-{
-    int64_t first = c->track->ts_ns[c->from], end = c->track->ts_ns[c->to - 1];
-    double diff[4 * DAYS_MAX], mid;
-    size_t n = 0;
-
-    for (int64_t t = first; t + DAY_NS + 6 * HOUR_NS <= end && n < ARRAY_SIZE(diff); t += 6 * HOUR_NS) {
-        double a = curve_floor(c, w, lower_bound(c, t), lower_bound(c, t + 6 * HOUR_NS), 0.1);
-        double b = curve_floor(c, w, lower_bound(c, t + DAY_NS), lower_bound(c, t + DAY_NS + 6 * HOUR_NS), 0.1);
-
-        if (!isnan(a) && !isnan(b))
-            diff[n++] = b - a;
-    }
-    if (n < 4)
-        return (double)NAN;
-    mid = stats_median(diff, n);
-    for (size_t i = 0; i < n; i++)
-        diff[i] = fabs(diff[i] - mid);
-    return 1.4826 * stats_median(diff, n);
-}
-
-/* A floor over 24 hours is up to a day old; this one is at most six hours old. */
-static double gain_lately(const struct curve *c, struct work *w)
-{
-    int64_t end = c->track->ts_ns[c->to - 1] + 1, from = end - 6 * HOUR_NS;
-
-    if (from - DAY_NS < c->track->ts_ns[c->from])
-        return (double)NAN;
-    return curve_floor(c, w, lower_bound(c, from), lower_bound(c, end), 0.1)
-         - curve_floor(c, w, lower_bound(c, from - DAY_NS), lower_bound(c, end - DAY_NS), 0.1);
-}
-
 static double traffic_at(const struct series *s, const struct curve *c, int64_t from, int64_t to)
 {
     size_t a = lower_bound(c, from), b = lower_bound(c, to);
@@ -129,14 +96,12 @@ void days_measure(struct days *d, const struct series *s, const struct curve *c,
     size_t points = curve_points(c, c->from, c->to);
     double interval_s;
 
-    *d = (struct days){ .noise = (double)NAN };
+    *d = (struct days){ 0 };
     if (points < 10)
         return;
     /* The distance of this column's own points, with holes left out of account by taking the grid's where it is denser. */
     interval_s = s->interval_s * MAX(1.0, (double)(c->to - c->from) / (double)points);
     whole_days(d, c, w, interval_s);
-    d->noise = floor_noise(c, w);
-    d->lately = gain_lately(c, w);
     choose_low(d, s, c, utc_offset_ns);
     low_windows(d, c, w, interval_s, utc_offset_ns);
 }

@@ -494,28 +494,31 @@ static void still(struct bins *b, struct rows *r)
         b->bin[i].still = b->bin[i].floor - x[COL_LOAD] * b->bin[i].load - x[COL_LAGGED] * b->bin[i].lagged - x[COL_HIGH] * b->bin[i].high;
 }
 
-int decompose(struct decomposition *d, const struct series *s, const struct curve *c, struct work *w)
+struct apart { struct bins bins; struct rows rows; };
+
+struct apart *apart_new(void)
 {
-    _cleanup_mem_ struct bins *b = mem_alloc(sizeof *b);
-    _cleanup_mem_ struct rows *r = mem_alloc(sizeof *r);
+    return mem_alloc(sizeof(struct apart));
+}
+
+void decompose(struct decomposition *d, struct apart *apart, const struct series *s, const struct curve *c, struct work *w)
+{
+    struct bins *b = &apart->bins;
     size_t n;
 
     *d = (struct decomposition){ 0 };
-    if (!b || !r)
-        return LT_ENOMEM;
     bins_make(b, s, c, w);
     if (b->n < BINS_MIN)
-        return 0;
+        return;
     d->usable = true;
     d->load_known = b->load != LOAD_NONE;
     d->level = median_level(b, w);
     d->lives = count_lives(b);
-    still(b, r);
+    still(b, &apart->rows);
     bins_steps(b, d, s);
     cover(d, b, s);
-    evaluate(&d->now, r, b, b->n);
+    evaluate(&d->now, &apart->rows, b, b->n);
     for (n = b->n; n > 0 && b->bin[n - 1].end_ns > b->bin[b->n - 1].end_ns - 24 * 3600 * NS_PER_S;)
         n--;
-    evaluate(&d->day_before, r, b, n);
-    return 0;
+    evaluate(&d->day_before, &apart->rows, b, n);
 }

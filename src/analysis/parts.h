@@ -62,8 +62,10 @@ void ebb_look(struct ebb *e, const struct curve *c, struct work *w, const struct
 /* days.c */
 void days_measure(struct days *d, const struct series *s, const struct curve *c, struct work *w, int64_t utc_offset_ns);
 
-/* decompose.c: 0 or LT_ENOMEM */
-int decompose(struct decomposition *d, const struct series *s, const struct curve *c, struct work *w);
+/* decompose.c: its own room, of half a megabyte, is made once for all series. */
+struct apart;
+struct apart *apart_new(void); /* NULL: no memory; freed by mem_free */
+void decompose(struct decomposition *d, struct apart *apart, const struct series *s, const struct curve *c, struct work *w);
 
 /* lives.c */
 void starts_measure(struct starts *ret, const struct series *s, enum metric_id m, struct work *w);

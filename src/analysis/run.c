@@ -150,7 +150,7 @@ static void steps_of_days(struct finding *f)
     memcpy(f->steps, d->steps, sizeof f->steps);
 }
 
-static int look_at(struct finding *f, const struct analysis *a, enum metric_id m, struct work *w)
+static void look_at(struct finding *f, const struct analysis *a, enum metric_id m, struct work *w, struct apart *apart)
 {
     const struct series *s = a->series;
     bool target = metrics[m].scope == METRIC_SCOPE_T;
@@ -172,10 +172,7 @@ static int look_at(struct finding *f, const struct analysis *a, enum metric_id m
     f->coverage = c.to > c.from ? coverage(f, &c) : 0;
     f->load = load_of(a, c.from, c.to, w);
     if (!a->options.steady && c.memory) {
-        int r = decompose(&f->parts, s, &c, w);
-
-        if (r)
-            return r;
+        decompose(&f->parts, apart, s, &c, w);
         days_measure(&f->days, s, &c, w, a->options.utc_offset_ns);
     }
     starts_measure(&f->starts, s, m, w);
@@ -184,7 +181,6 @@ static int look_at(struct finding *f, const struct analysis *a, enum metric_id m
         measure_growth(f, s, &c, w);
     steps_of_days(f);
     f->root_rise = target ? (double)NAN : root_rise(s, m, f->growth.from, f->growth.to, w);
-    return 0;
 }
 
 /* Share of the window that lies in recorded gaps or in holes of the grid. */
@@ -208,9 +204,9 @@ int analysis_run(struct analysis **ret, const struct series *s, const struct ana
 {
     _cleanup_analysis_ struct analysis *a = mem_zalloc(1, sizeof *a);
     _cleanup_mem_ struct work *w = mem_alloc(sizeof *w);
-    int r = 0;
+    _cleanup_mem_ struct apart *apart = options->steady ? NULL : apart_new();
 
-    if (!a || !w)
+    if (!a || !w || (!options->steady && !apart))
         return LT_ENOMEM;
     a->series = s;
     a->options = *options;
@@ -218,14 +214,12 @@ int analysis_run(struct analysis **ret, const struct series *s, const struct ana
     a->gap_share = gap_share(s);
     restarts_find(a);
     starts_measure(&a->starts, s, memory_metric(s), w);
-    for (int m = 0; m < METRIC_N && !r; m++) {
+    for (int m = 0; m < METRIC_N; m++) {
         if (!s->sum.col[m].n || metrics[m].judge == METRIC_JUDGE_NONE || (options->metrics && !(options->metrics >> m & 1)))
             continue;
-        r = look_at(&a->finding[a->n], a, (enum metric_id)m, w);
+        look_at(&a->finding[a->n], a, (enum metric_id)m, w, apart);
         a->n++;
     }
-    if (r)
-        return r;
     *ret = TAKE_PTR(a);
     return 0;
 }

@@ -55,10 +55,6 @@ static void put_days(struct buf *out, const struct finding *f)
                    d->low_to_min % 60, low_traffic(d));
     for (size_t i = 0; i < d->low_n; i++)
         buf_printf(out, "    low window of %s      floor %.6g\n", clock_rfc3339(d->low[i].begin_ns / NS_PER_S * NS_PER_S, when), d->low[i].floor);
-    if (d->n) {
-        put_number(out, "last six hours against a day before", d->lately);
-        put_number(out, "scatter of daily floors", d->noise);
-    }
 }
 
 static void put_evaluation(struct buf *out, const char *when, const struct evaluation *e)
