@@ -7,27 +7,14 @@
 #include "base/mem.h"
 #include "score.h"
 
-const char *baseline_name(enum baseline_id b)
-{
-    static const char *const names[] = {
-#define X(id, name, rule) name,
-        BASELINES(X)
+static const struct { const char *name, *rule; } table[] = {
+#define X(id, name, rule) { name, rule },
+    BASELINES(X)
 #undef X
-    };
+};
 
-    return names[b];
-}
-
-const char *baseline_rule(enum baseline_id b)
-{
-    static const char *const rules[] = {
-#define X(id, name, rule) rule,
-        BASELINES(X)
-#undef X
-    };
-
-    return rules[b];
-}
+const char *baseline_name(enum baseline_id b) { return table[b].name; }
+const char *baseline_rule(enum baseline_id b) { return table[b].rule; }
 
 #define HOURS_MAX 800
 struct hours {

@@ -3,27 +3,14 @@
 
 #include "curve.h"
 
-const char *family_name(enum family_id f)
-{
-    static const char *const names[] = {
-#define X(id, name, class) name,
-        FAMILIES(X)
+static const struct { const char *name; enum truth truth; } families[FAMILY_N] = {
+#define X(id, name, class) { name, TRUTH_##class },
+    FAMILIES(X)
 #undef X
-    };
+};
 
-    return names[f];
-}
-
-enum truth family_truth(enum family_id f)
-{
-    static const enum truth truths[] = {
-#define X(id, name, class) TRUTH_##class,
-        FAMILIES(X)
-#undef X
-    };
-
-    return truths[f];
-}
+const char *family_name(enum family_id f) { return families[f].name; }
+enum truth family_truth(enum family_id f) { return families[f].truth; }
 
 const char *truth_name(enum truth t)
 {
