@@ -171,10 +171,10 @@ static void look_at(struct finding *f, const struct analysis *a, enum metric_id 
     f->interval_s = own_interval(&c, w);
     f->coverage = c.to > c.from ? coverage(f, &c) : 0;
     f->load = load_of(a, c.from, c.to, w);
-    if (!a->options.steady && c.memory) {
-        decompose(&f->parts, apart, s, &c, w);
+    if (!a->options.steady)
         days_measure(&f->days, s, &c, w, a->options.utc_offset_ns);
-    }
+    if (!a->options.steady && c.memory)
+        decompose(&f->parts, apart, s, &c, w);
     starts_measure(&f->starts, s, m, w);
     within_measure(&f->within, s, m, c.quantum, w);
     if (c.to > c.from + 1)

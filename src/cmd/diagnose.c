@@ -162,7 +162,8 @@ const struct cmd cmd_diagnose = {
     .description =
         "Reads a window of a target's samples from the store and says of every series whether it leaks. Counts (descriptors, threads, "
         "children, files) are decided within one run: whole things per request, ten at least, rising evenly and not coming back when the "
-        "traffic ends. Memory is judged by the floors of days and needs three of them; with --steady the window is taken for one run under "
+        "traffic ends. Memory is judged by half-hour floors, from which load, jumps and warm-ups are taken out, "
+        "and a leak needs two days that agree; with --steady the window is taken for one run under "
         "constant load, the warm-up is cut, and both halves of the rest must agree.\n\n"
         "The verdicts: ok, bounded, retention, step (exit 0); leak, external (exit 1); suspect, insufficient (exit 3). Missing data is "
         "never ok: it is insufficient, with the reason and what to do.",

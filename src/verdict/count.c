@@ -128,7 +128,8 @@ static void decide_rise(struct series_verdict *v, const struct course *c)
         say_leak(v);
 }
 
-/* Over days: the floors of whole days rise every day, ten in all (a daily cycle hides it from the rule above). */
+/* Over days: the floors of whole days rise every day, ten in all, twenty within four days, for a pool may take so long to
+ * fill (a daily cycle hides it from the rule above). */
 static bool days_rise(struct series_verdict *v)
 {
     const struct days *d = &v->finding->days;
@@ -140,7 +141,10 @@ static bool days_rise(struct series_verdict *v)
     total = d->day[d->n - 1].floor - d->day[0].floor;
     for (size_t i = 1; i < d->n; i++)
         least = MIN(least, d->day[i].usable && d->day[i - 1].usable ? d->day[i].floor - d->day[i - 1].floor : -1.0);
-    if (total < QUANTA_MIN || least < 0.3 * total / (double)(d->n - 1))
+    if (total < (d->n < 5 ? 2 * QUANTA_MIN : QUANTA_MIN) || least < 0.3 * total / (double)(d->n - 1))
+        return false;
+    /* What is in use in the night grows no more than the traffic: drift is that of one half against the other, half the way. */
+    if (traffic_grew(v->finding) && d->day[d->n - 1].floor <= d->day[0].floor * v->finding->load.drift * v->finding->load.drift)
         return false;
     say(v, VERDICT_LEAK, CLASS_COUNT, "rises day by day", "%s: its daily floor rose every day, by %s over %zu days",
         metrics[v->finding->metric].name, amount(v->finding, total, a), d->n);

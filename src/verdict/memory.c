@@ -214,10 +214,10 @@ static void decide_short(struct series_verdict *v, const struct analysis *a, dou
             say(v, VERDICT_OK, CLASS_FLAT, "flat", "%s: stayed within %s for %s", name_of(v),
                 amount(v->finding, v->finding->max - v->finding->min, why), span);
         else
-            insufficient(v, "too short", why, "watch for three days; for a run under constant load use --steady");
+            insufficient(v, "too short", why, "watch for two days; for a run under constant load use --steady");
     } else if (!stepped(v, a->series, 2) && !kept_by_allocator(v, a)) {
         str_fmt(why, sizeof why, "%s are too short to tell a leak from a daily rise", span);
-        suspect(v, why, "watch for three days; for a run under constant load use --steady");
+        suspect(v, why, "watch for two days; for a run under constant load use --steady");
     }
 }
 

@@ -328,6 +328,35 @@ static void test_days_of_counts(void **state)
     expect_series(&c, false, METRIC_FILES, VERDICT_LEAK);
     c.fd_leak = 0;
     expect(&c, false, VERDICT_BOUNDED);
+    /* Ever more traffic excuses what is in use, which grows with it, not what grows faster. */
+    c.seconds = 5.1 * 86400;
+    c.ramp = 5;
+    c.latency_s = 25;
+    c.fd_leak = 0;
+    expect_series(&c, false, METRIC_FDS, VERDICT_BOUNDED);
+    c.latency_s = 5;
+    c.ramp = 3;
+    expect_series(&c, false, METRIC_FILES, VERDICT_OK);
+    c.fd_leak = 0.0005;
+    expect_series(&c, false, METRIC_FILES, VERDICT_LEAK);
+}
+
+/* The rates shown are those that were put in. */
+static void test_rates_over_days(void **state)
+{
+    struct synth c = week(54, 6.1);
+    const struct series_verdict *sv;
+    struct outcome o;
+
+    (void)state;
+    c.mem_leak = 200;
+    o = judge(&c, false);
+    sv = series_of(&o, METRIC_RSS_ANON);
+    assert_int_equal(sv->verdict, VERDICT_LEAK);
+    assert_true(fabs(sv->per_kreq.value - 200e3) < 30e3);
+    assert_true(sv->per_kreq.lo < sv->per_kreq.value && sv->per_kreq.value < sv->per_kreq.hi);
+    assert_true(fabs(sv->per_hour.value - sv->per_kreq.value * o.s->requests / 1000 / (6.1 * 24)) < 0.1 * sv->per_hour.value);
+    outcome_release(&o);
 }
 
 static void test_restarts_hide_a_leak(void **state)
@@ -596,7 +625,7 @@ HARNESS_MAIN(CASE(test_every_count_leak_and_its_twin), CASE(test_a_rare_leak_is_
              CASE(test_a_lone_late_descriptor_is_nothing), CASE(test_without_request_counts), CASE(test_counts_need_no_days),
              CASE(test_memory_leak_and_its_twins), CASE(test_memory_that_slows_down_is_no_leak), CASE(test_memory_jump_is_a_step),
              CASE(test_changing_load_is_refused), CASE(test_few_jumps_are_not_enough), CASE(test_days_of_memory),
-             CASE(test_leaks_over_days_are_found), CASE(test_days_of_counts),
+             CASE(test_leaks_over_days_are_found), CASE(test_days_of_counts), CASE(test_rates_over_days),
              CASE(test_restarts_hide_a_leak), CASE(test_healthy_runs_are_left_in_peace), CASE(test_healthy_days_are_left_in_peace),
              CASE(test_clear_leaks_are_found), CASE(test_too_little_is_insufficient), CASE(test_dead_and_constant_sources),
              CASE(test_duplicates), CASE(test_clock_steps), CASE(test_half_of_it_missing), CASE(test_thousands_of_restarts),
