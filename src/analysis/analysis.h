@@ -123,6 +123,7 @@ struct starts {
 struct within {
     size_t lives;              /* looked at: workers when there are three and more, else roots */
     size_t rising;             /* of these, those that rose evenly and by more than the band */
+    size_t replaced;           /* of the rising ones, those that ended before the window did */
     size_t maybe;              /* counts: that gained something in the second half of their work too, rising ones included */
     size_t calm;               /* of these, those that did not rise, and whose growth would have shown */
     double median_rise;        /* of the rising ones */

@@ -69,11 +69,12 @@ static size_t index_at(const struct series *s, int64_t ts)
 
 struct start { double at, floor, rate; };
 
-/* The floor of a life's first three hours, or of its first tenth when that is shorter. */
+/* The floor of a life's first three hours, or of its first tenth when that is shorter. What belongs to the whole target is read
+ * seldom, and what is read first may be from before: there it is the median of the first third. */
 static bool start_of(const struct series *s, const struct series_life *l, enum metric_id m, struct work *w, struct start *ret)
 {
-    int64_t length = MIN((l->last_ns - l->first_ns) / 10, 3 * 3600 * NS_PER_S);
-    size_t third;
+    bool target = metrics[m].scope == METRIC_SCOPE_T;
+    int64_t length = MIN((l->last_ns - l->first_ns) / (target ? 3 : 10), 3 * 3600 * NS_PER_S);
     struct curve c = { .track = &s->sum, .col = &s->sum.col[m] };
 
     if (!l->root || l->whole || l->samples < 3 || l->first_ns == CLOCK_INVALID || l->first_ns < s->from_ns || !c.col->n)
@@ -82,12 +83,8 @@ static bool start_of(const struct series *s, const struct series_life *l, enum m
     c.to = MIN(MAX(index_at(s, l->first_ns + length), c.from + 3), s->sum.n);
     if (c.to <= c.from)
         return false;
-    /* What is read seldom may not have been read by then: the first third of a life is still its start. */
-    third = index_at(s, l->first_ns + (l->last_ns - l->first_ns) / 3);
-    for (bool any = curve_points(&c, c.from, c.to) > 0; !any && c.to < third; c.to++)
-        any = !isnan(c.col->mid[c.to]);
     ret->at = (double)l->start_ns / 1e9;
-    ret->floor = curve_floor(&c, w, c.from, c.to, 0.1);
+    ret->floor = target ? curve_median(&c, w, c.from, c.to) : curve_floor(&c, w, c.from, c.to, 0.1);
     ret->rate = series_requests_between(&s->sum, c.from, c.to) / MAX(curve_seconds(&c, c.from, c.to), 1e-9);
     return !isnan(ret->floor);
 }
@@ -262,8 +259,10 @@ void within_measure(struct within *in, const struct series *s, enum metric_id m,
 
         if (in->lives >= WORKERS_MAX || l->root == workers || !own_curve(&c, l, m) || !measure_life(&g, &c, l, w))
             continue;
-        if (rises(&g, memory))
+        if (rises(&g, memory)) {
             rise[in->rising++] = g.last - g.first;
+            in->replaced += l->own->ts_ns + l->own->n + 2 < s->sum.ts_ns + s->sum.n;
+        }
         in->maybe += !memory && (rises(&g, memory) || may_rise(&g));
         in->calm += g.slope.lo * g.x_span <= g.band && g.visible <= 0.3 * g.level + 10 * quantum;
         total += g.rise * (double)l->own->n / (double)(c.to - c.from);

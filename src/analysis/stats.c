@@ -160,8 +160,8 @@ void stats_kendall(const double *y, size_t n, double *ret_tau, double *ret_p)
     if (up + down == 0)
         return;
     *ret_tau = (up - down) / sqrt((up + down) * pairs);
-    if (n <= 10 && up + down == pairs)
-        *ret_p = kendall_exact(n, (size_t)down);
+    if (n <= 10) /* a tie counts as an inversion: never too sure */
+        *ret_p = kendall_exact(n, (size_t)(pairs - up));
     else
         *ret_p = 0.5 * erfc((up - down - 1) / sqrt(nd * (nd - 1) * (2 * nd + 5) / 18) / sqrt(2));
 }

@@ -16,7 +16,8 @@ struct line { double slope, at0, sse, sst; size_t n; };
 /* Least squares through the points where both are numbers (NaN pairs are skipped); n < 2 or no spread in x: NaN slope. */
 struct line stats_line(const double *x, const double *y, size_t n);
 
-/* Kendall's tau-b of y against its order, and its one-sided p for "rising": exact without ties up to n = 10, else normal. */
+/* Kendall's tau-b of y against its order, and its one-sided p for "rising": exact up to n = 10 (ties as
+ * inversions), else normal. */
 void stats_kendall(const double *y, size_t n, double *ret_tau, double *ret_p);
 
 #define THEIL_SEN_MAX 64

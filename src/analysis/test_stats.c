@@ -71,6 +71,8 @@ static void test_kendall(void **state)
     assert_true(tau == -1 && fabs(p - 1) < 1e-12);
     stats_kendall((const double[]){ 1, 3, 2, 4, 5 }, 5, &tau, &p);
     assert_true(fabs(tau - 0.8) < 1e-12 && fabs(p - 5.0 / 120) < 1e-12);
+    stats_kendall((const double[]){ 1, 1, 2, 3, 4, 5 }, 6, &tau, &p);
+    assert_true(tau > 0.9 && fabs(p - 6.0 / 720) < 1e-12); /* as with one inversion */
     stats_kendall((const double[]){ 2, 2, 2, 2 }, 4, &tau, &p);
     assert_true(tau == 0 && p == 1);
     stats_kendall((const double[]){ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 }, 12, &tau, &p);

@@ -193,6 +193,12 @@ static bool rises_within(struct series_verdict *v)
     return true;
 }
 
+/* The sum falls as processes are replaced: that is not a coming back. */
+static bool replaced(const struct series_verdict *v)
+{
+    return v->finding->within.replaced >= 3;
+}
+
 void decide_count(struct series_verdict *v, const struct analysis *a)
 {
     const struct finding *f = v->finding;
@@ -210,6 +216,8 @@ void decide_count(struct series_verdict *v, const struct analysis *a)
     if (c.rise <= f->growth.band) {
         if (!days_rise(v) && !rises_within(v))
             say_flat(v, &c);
+    } else if (replaced(v) && rises_within(v)) {
+        return;
     } else if (!came_back(v, &c) && !told_by_children(v, a) && !stepped(v, a->series) && !days_rise(v) && !rises_within(v)) {
         decide_rise(v, &c);
     }

@@ -512,6 +512,108 @@ static struct series *by_hand(const int64_t *ts, const int64_t *v, size_t n, enu
     return s;
 }
 
+/* Processes by hand: seconds from and to; `rise` things a second on top of ten. pid 0: the target's own row. */
+struct process { int32_t pid, ppid; int64_t from, to; double rise; };
+
+static void add_process(struct series *s, const struct process *k, int64_t end)
+{
+    struct life_row row = { .id = k->pid + 1, .first_ns = k->from * NS_PER_S, .last_ns = (k->to - 1) * NS_PER_S, .samples = 100,
+                            .end = { .wall_ns = k->to * NS_PER_S, .cause = k->to == end ? LIFE_RUNNING : LIFE_EXITED } };
+
+    row.info.key = (struct life_key){ .pid = k->pid, .start = (uint64_t)k->from + 1 };
+    row.info.ppid = k->ppid;
+    row.info.start_wall_ns = row.first_ns;
+    for (int m = 0; m < METRIC_N; m++)
+        row.first[m] = row.last[m] = METRIC_NA;
+    assert_int_equal(series_life(s, &row), 0);
+}
+
+static void feed_process(struct series *s, size_t life, const struct process *k, enum metric_id metric,
+                         int64_t (*value)(const struct process *, int64_t t))
+{
+    for (int64_t t = k->from; t < k->to; t++) {
+        struct point p = { t * NS_PER_S, 1, 0 };
+        struct point_values pv[METRIC_N];
+
+        for (int m = 0; m < METRIC_N; m++) {
+            int64_t x = m == (int)metric ? value(k, t) : METRIC_NA;
+
+            pv[m] = (struct point_values){ x, x, x, x, x };
+        }
+        assert_int_equal(series_point(s, life, &p, pv), 0);
+    }
+}
+
+/* Twenty requests a second up to `busy`; the last process is fed with `metric` and `value`, the others with descriptors. */
+static struct series *of_processes(const struct process *k, size_t n, int64_t busy, int64_t end, enum metric_id metric,
+                                   int64_t (*value)(const struct process *, int64_t t), int64_t (*fds)(const struct process *, int64_t t))
+{
+    struct series *s;
+
+    assert_int_equal(series_new(&s, "api", 0, INT64_MAX), 0);
+    for (size_t i = 0; i < n; i++)
+        add_process(s, &k[i], end);
+    for (int64_t t = 0; t < end; t++) {
+        assert_int_equal(series_time(s, t * NS_PER_S), 0);
+        if (t < busy)
+            assert_int_equal(series_request(s, t * NS_PER_S, 20), 0);
+    }
+    assert_int_equal(series_plan(s), 0);
+    for (size_t i = 0; i < n; i++)
+        feed_process(s, i, &k[i], k[i].pid ? METRIC_FDS : metric, k[i].pid ? fds : value);
+    assert_int_equal(series_finish(s), 0);
+    return s;
+}
+
+static int64_t rising(const struct process *k, int64_t t)
+{
+    return 10 + (int64_t)(k->rise * (double)(t - k->from));
+}
+
+/* A master and workers one after the other. The last is replaced as the traffic ends, and the sum falls: it did not come back,
+ * it was thrown away. */
+static void test_replaced_is_not_come_back(void **state)
+{
+    (void)state;
+    for (int leaks = 0; leaks < 2; leaks++) {
+        double r = leaks;
+        const struct process k[] = { { 1, 0, 0, 600, 0 }, { 2, 1, 0, 100, r }, { 3, 1, 100, 200, r }, { 4, 1, 200, 300, r },
+                                     { 5, 1, 300, 400, r }, { 6, 1, 400, 505, r }, { 7, 1, 505, 600, 0 } };
+        struct outcome o = judge_series(of_processes(k, ARRAY_SIZE(k), 500, 600, METRIC_FDS, rising, rising), true);
+        enum verdict_id v = series_of(&o, METRIC_FDS)->verdict;
+
+        if (leaks)
+            assert_string_equal(verdict_name(v), "leak");
+        else
+            assert_int_equal(verdict_exit_status(v), 0);
+        outcome_release(&o);
+    }
+}
+
+/* Every life leaves eight segments; they are counted every ten seconds, so that the first count may be from before the life. */
+static int64_t left_behind(const struct process *k, int64_t t)
+{
+    static const int64_t starts[] = { 0, 63, 126, 190, 253, 316 };
+    int64_t n = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
+        n += starts[i] <= t / 10 * 10;
+    return k->rise > 0 ? 8 * n : 8;
+}
+
+static void test_what_is_counted_seldom(void **state)
+{
+    (void)state;
+    for (int leaks = 0; leaks < 2; leaks++) {
+        const struct process k[] = { { 1, 0, 0, 57, 0 }, { 2, 0, 63, 120, 0 }, { 3, 0, 126, 183, 0 }, { 4, 0, 190, 247, 0 },
+                                     { 5, 0, 253, 310, 0 }, { 6, 0, 316, 373, 0 }, { 0, 0, 0, 373, leaks } };
+        struct outcome o = judge_series(of_processes(k, ARRAY_SIZE(k), 373, 373, METRIC_SHM_SEGMENTS, left_behind, rising), true);
+
+        assert_string_equal(verdict_name(series_of(&o, METRIC_SHM_SEGMENTS)->verdict), leaks ? "external" : "ok");
+        outcome_release(&o);
+    }
+}
+
 static void expect_by_hand(const int64_t *ts, const int64_t *v, size_t n, enum metric_id m, bool steady, enum verdict_id want)
 {
     struct outcome o = judge_series(by_hand(ts, v, n, m), steady);
@@ -625,7 +727,8 @@ HARNESS_MAIN(CASE(test_every_count_leak_and_its_twin), CASE(test_a_rare_leak_is_
              CASE(test_a_lone_late_descriptor_is_nothing), CASE(test_without_request_counts), CASE(test_counts_need_no_days),
              CASE(test_memory_leak_and_its_twins), CASE(test_memory_that_slows_down_is_no_leak), CASE(test_memory_jump_is_a_step),
              CASE(test_changing_load_is_refused), CASE(test_few_jumps_are_not_enough), CASE(test_days_of_memory),
-             CASE(test_leaks_over_days_are_found), CASE(test_days_of_counts), CASE(test_rates_over_days),
+             CASE(test_leaks_over_days_are_found), CASE(test_replaced_is_not_come_back), CASE(test_what_is_counted_seldom),
+             CASE(test_days_of_counts), CASE(test_rates_over_days),
              CASE(test_restarts_hide_a_leak), CASE(test_healthy_runs_are_left_in_peace), CASE(test_healthy_days_are_left_in_peace),
              CASE(test_clear_leaks_are_found), CASE(test_too_little_is_insufficient), CASE(test_dead_and_constant_sources),
              CASE(test_duplicates), CASE(test_clock_steps), CASE(test_half_of_it_missing), CASE(test_thousands_of_restarts),
