@@ -141,13 +141,21 @@ static bool slowing(const struct finding *f)
     return !f->warmup.settled || g->against_log > 1 || g->half[1] < 0.6 * g->half[0];
 }
 
+/* The sum fell deeper than it rose, and the one that stays did not grow: how many there were at each end decides the rise. */
+static bool jumps_about(const struct finding *f)
+{
+    const struct growth *g = &f->growth;
+
+    return g->drawdown > g->last - g->first && !(f->root_rise > g->band);
+}
+
 static void steady_rise(struct series_verdict *v, const struct analysis *a)
 {
     const struct finding *f = v->finding;
     const struct growth *g = &f->growth;
     char rate[160], n[UNITS_TEXT_MAX], why[160];
 
-    if (kept_by_allocator(v, a) || told_by_children(v, a))
+    if (kept_by_allocator(v, a) || told_by_children(v, a) || (jumps_about(f) && calm_within(v)))
         return;
     if (f->ebb.known && f->ebb.returned > 0.5) {
         say(v, VERDICT_OK, CLASS_DIURNAL, "follows the traffic", "%s: rose with the traffic and came back when it ended", name_of(v));

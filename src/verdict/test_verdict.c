@@ -544,9 +544,10 @@ static void feed_process(struct series *s, size_t life, const struct process *k,
     }
 }
 
-/* Twenty requests a second up to `busy`; the last process is fed with `metric` and `value`, the others with descriptors. */
+/* Twenty requests a second up to `busy`; the target's own row, if any, is fed with `metric` and `value`. */
 static struct series *of_processes(const struct process *k, size_t n, int64_t busy, int64_t end, enum metric_id metric,
-                                   int64_t (*value)(const struct process *, int64_t t), int64_t (*fds)(const struct process *, int64_t t))
+                                   int64_t (*value)(const struct process *, int64_t t), int64_t (*own)(const struct process *, int64_t t),
+                                   enum metric_id own_metric)
 {
     struct series *s;
 
@@ -560,7 +561,7 @@ static struct series *of_processes(const struct process *k, size_t n, int64_t bu
     }
     assert_int_equal(series_plan(s), 0);
     for (size_t i = 0; i < n; i++)
-        feed_process(s, i, &k[i], k[i].pid ? METRIC_FDS : metric, k[i].pid ? fds : value);
+        feed_process(s, i, &k[i], k[i].pid ? own_metric : metric, k[i].pid ? own : value);
     assert_int_equal(series_finish(s), 0);
     return s;
 }
@@ -579,13 +580,36 @@ static void test_replaced_is_not_come_back(void **state)
         double r = leaks;
         const struct process k[] = { { 1, 0, 0, 600, 0 }, { 2, 1, 0, 100, r }, { 3, 1, 100, 200, r }, { 4, 1, 200, 300, r },
                                      { 5, 1, 300, 400, r }, { 6, 1, 400, 505, r }, { 7, 1, 505, 600, 0 } };
-        struct outcome o = judge_series(of_processes(k, ARRAY_SIZE(k), 500, 600, METRIC_FDS, rising, rising), true);
+        struct outcome o = judge_series(of_processes(k, ARRAY_SIZE(k), 500, 600, METRIC_FDS, rising, rising, METRIC_FDS), true);
         enum verdict_id v = series_of(&o, METRIC_FDS)->verdict;
 
         if (leaks)
             assert_string_equal(verdict_name(v), "leak");
         else
             assert_int_equal(verdict_exit_status(v), 0);
+        outcome_release(&o);
+    }
+}
+
+static int64_t megabytes(const struct process *k, int64_t t)
+{
+    int64_t warm = k->pid == 1 ? 15 : MIN(t - k->from, INT64_C(15));
+
+    return ((25 + warm) << 20) + (int64_t)(k->rise * 1e6 * (double)(t - k->from)) + t * 7919 % 5 * 4096;
+}
+
+/* Workers that are replaced, at first after pauses: the sum falls, and ends higher than it began. Each of them stays as it is; or
+ * each of them grows. */
+static void test_sums_that_jump(void **state)
+{
+    (void)state;
+    for (int leaks = 0; leaks < 2; leaks++) {
+        double r = leaks * 0.3;
+        const struct process k[] = { { 1, 0, 0, 600, 0 }, { 2, 1, 0, 100, r }, { 3, 1, 123, 270, r }, { 4, 1, 275, 600, r },
+                                     { 5, 1, 0, 230, r }, { 6, 1, 247, 326, r }, { 7, 1, 326, 432, r }, { 8, 1, 432, 600, r } };
+        struct outcome o = judge_series(of_processes(k, ARRAY_SIZE(k), 600, 600, METRIC_RSS_ANON, megabytes, megabytes, METRIC_RSS_ANON), true);
+
+        assert_string_equal(verdict_name(series_of(&o, METRIC_RSS_ANON)->verdict), leaks ? "leak" : "ok");
         outcome_release(&o);
     }
 }
@@ -607,7 +631,7 @@ static void test_what_is_counted_seldom(void **state)
     for (int leaks = 0; leaks < 2; leaks++) {
         const struct process k[] = { { 1, 0, 0, 57, 0 }, { 2, 0, 63, 120, 0 }, { 3, 0, 126, 183, 0 }, { 4, 0, 190, 247, 0 },
                                      { 5, 0, 253, 310, 0 }, { 6, 0, 316, 373, 0 }, { 0, 0, 0, 373, leaks } };
-        struct outcome o = judge_series(of_processes(k, ARRAY_SIZE(k), 373, 373, METRIC_SHM_SEGMENTS, left_behind, rising), true);
+        struct outcome o = judge_series(of_processes(k, ARRAY_SIZE(k), 373, 373, METRIC_SHM_SEGMENTS, left_behind, rising, METRIC_FDS), true);
 
         assert_string_equal(verdict_name(series_of(&o, METRIC_SHM_SEGMENTS)->verdict), leaks ? "external" : "ok");
         outcome_release(&o);
@@ -727,7 +751,7 @@ HARNESS_MAIN(CASE(test_every_count_leak_and_its_twin), CASE(test_a_rare_leak_is_
              CASE(test_a_lone_late_descriptor_is_nothing), CASE(test_without_request_counts), CASE(test_counts_need_no_days),
              CASE(test_memory_leak_and_its_twins), CASE(test_memory_that_slows_down_is_no_leak), CASE(test_memory_jump_is_a_step),
              CASE(test_changing_load_is_refused), CASE(test_few_jumps_are_not_enough), CASE(test_days_of_memory),
-             CASE(test_leaks_over_days_are_found), CASE(test_replaced_is_not_come_back), CASE(test_what_is_counted_seldom),
+             CASE(test_leaks_over_days_are_found), CASE(test_replaced_is_not_come_back), CASE(test_what_is_counted_seldom), CASE(test_sums_that_jump),
              CASE(test_days_of_counts), CASE(test_rates_over_days),
              CASE(test_restarts_hide_a_leak), CASE(test_healthy_runs_are_left_in_peace), CASE(test_healthy_days_are_left_in_peace),
              CASE(test_clear_leaks_are_found), CASE(test_too_little_is_insufficient), CASE(test_dead_and_constant_sources),
